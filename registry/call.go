@@ -1,0 +1,142 @@
+package registry
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"github.com/toolonce/toolonce/registry/internal/codec"
+)
+
+// Run names one task given to a loop: one user message to answer.
+type Run struct {
+	// ID is chosen by the caller, who keeps it across retries.
+	ID string
+	// Conversation is the chat the run belongs to. Set, it widens the scope of argument identity from this run to all
+	// runs of the chat.
+	Conversation string
+}
+
+// Scope is where an operation without a business key is one: the conversation, or the run where it has none.
+func (r Run) Scope() string {
+	if r.Conversation != "" {
+		return "c:" + r.Conversation
+	}
+	return "r:" + r.ID
+}
+
+// Call is one tool call of one model answer. A loop fills the exported fields. A Handler works on a copy, so the
+// caller may use its Call again.
+type Call struct {
+	Run       Run
+	Turn      int    // the model answer inside the run, from 1; 0 where the loop has no count
+	Position  int    // index among the calls of that answer, from 0
+	ID        string // call_id as sent; may be empty or come back, so it is never a key alone
+	Tool      string
+	Arguments string // as sent
+
+	info        *Info
+	value       any    // what the handler gets
+	input       []byte // its canonical form, ignored fields included
+	identity    string
+	fingerprint string
+	resource    string
+	refusal     error
+	checked     bool
+}
+
+// Info is the tool the call names, nil for an unknown one.
+func (c *Call) Info() *Info { return c.info }
+
+// Refusal says why the call cannot run at all: an *UnknownToolError, an *ArgumentError. nil where it can.
+func (c *Call) Refusal() error { return c.refusal }
+
+// Operation is the identity of what the call means and the fingerprint of its arguments, both hexadecimal SHA-256
+// sums. Both are "" for a call that is refused.
+func (c *Call) Operation() (identity, fingerprint string) { return c.identity, c.fingerprint }
+
+// Input is the canonical form of the arguments, nil for a call that is refused. It must not be changed.
+func (c *Call) Input() []byte { return c.input }
+
+// Resource is the hash of the argument tagged once:"resource", "" for none.
+func (c *Call) Resource() string { return c.resource }
+
+// ArgumentsHash is a hash of the arguments as sent.
+func (c *Call) ArgumentsHash() string {
+	h := codec.Hash([]byte("raw"), []byte(c.Arguments))
+	return hex.EncodeToString(h[:])
+}
+
+// Check asks the tool's Check, once per call. Middleware that answers calls without running them asks it first; the
+// innermost handler asks it where nobody has. The context ends after the tool's Timeout.
+func (c *Call) Check(ctx context.Context) error {
+	if c.refusal != nil {
+		return c.refusal
+	}
+	if c.checked || c.info.check == nil {
+		return nil
+	}
+	c.checked = true
+	ctx, cancel := context.WithTimeout(ctx, c.info.Timeout)
+	defer cancel()
+	return c.info.check(ctx, c.value)
+}
+
+// With is the call with another input, as [Call.Input] gave it: what a claim has stored, not what this call says.
+func (c *Call) With(input []byte) (*Call, error) {
+	if c.info == nil {
+		return nil, &UnknownToolError{Name: c.Tool}
+	}
+	v, err := c.info.codec.Load(input)
+	if err != nil {
+		return nil, fmt.Errorf("registry: reading a stored input of tool %q: %w", c.Tool, err)
+	}
+	n := *c
+	n.value, n.input, n.refusal, n.checked = v, input, nil, true
+	return &n, nil
+}
+
+// Lookup asks the tool whether the call's operation happened. It must not be called where Info().HasLookup is false.
+func (c *Call) Lookup(ctx context.Context) (result string, err error) {
+	return c.info.lookup(ctx, c.value)
+}
+
+// CanonicalVersion is the version of the canonical form behind identities and fingerprints. A record keeps it.
+const CanonicalVersion = codec.Version
+
+// resolve finds the tool, decodes the arguments and gives the call its identity.
+func (c *Call) resolve(r *Registry) {
+	c.info, c.value, c.input, c.identity, c.fingerprint, c.resource = r.byName[c.Tool], nil, nil, "", "", ""
+	c.refusal, c.checked = nil, false
+	if c.info == nil {
+		c.refusal = unknownTool(r, c.Tool)
+		return
+	}
+	in, err := c.info.codec.Decode(c.Arguments)
+	if err != nil {
+		c.refusal = argumentError(c.Tool, err)
+		return
+	}
+	c.value, c.input = in.Value, in.JSON
+	if !c.info.Guarded(c.Turn) {
+		return // nobody asks for the identity of what is not recorded
+	}
+	c.fingerprint = hex.EncodeToString(in.Fingerprint[:])
+	c.resource = hashResource(in.Resource)
+	c.identity = c.identify(in)
+}
+
+func (c *Call) identify(in *codec.Input) string {
+	var h [32]byte
+	switch {
+	case c.info.Keyed:
+		h = codec.Hash([]byte("key"), []byte(c.Tool), in.Key[:])
+	case c.info.Identity == ByCall || c.info.Effect == IdempotentWrite:
+		// Tool and fingerprint are in it: a loop of its own that asks again after a crash may get another call here.
+		h = codec.Hash([]byte("call"), []byte(c.Run.ID), []byte(strconv.Itoa(c.Turn)), []byte(strconv.Itoa(c.Position)), []byte(c.Tool), in.Fingerprint[:])
+	default:
+		h = codec.Hash([]byte("arguments"), []byte(c.Run.Scope()), []byte(c.Tool), in.Fingerprint[:])
+	}
+	return hex.EncodeToString(h[:])
+}
