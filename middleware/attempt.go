@@ -1,0 +1,306 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/toolonce/toolonce/registry"
+)
+
+// attempt drives one claimed operation until its outcome is stored. It is detached from the caller, who is only the
+// first to wait for it.
+type attempt struct {
+	g       *guard
+	ctx     context.Context // the caller's values without its cancel
+	call    *registry.Call  // what runs: with the input that the claim has stored
+	caller  *registry.Call  // who waits
+	row     Row             // as the last step of this attempt left it
+	own     bool            // the caller's call is the claim's: it reads the output unwrapped
+	fresh   bool            // the caller met the operation: what is found was not made for it now
+	repeats int
+	mark    string    // of settling
+	began   time.Time // before the step that began the attempt
+	next    stage
+	held    *Held
+
+	once sync.Once
+	told chan struct{} // closed when res and err are set
+	res  registry.Result
+	err  error
+}
+
+// stage is one step of an attempt; it returns the next, nil at the end.
+type stage func() stage
+
+// outcome is what a handler or a Lookup came to.
+type outcome struct {
+	res registry.Result
+	err error
+}
+
+func (g *guard) attempt(ctx context.Context, c *registry.Call, row Row, own bool) *attempt {
+	return &attempt{
+		g: g, ctx: context.WithoutCancel(ctx), call: c, caller: c, row: row, own: own,
+		held: g.ledger.Handlers().Open(row.Operation), told: make(chan struct{}),
+	}
+}
+
+// start goes through the stages in the background.
+func (a *attempt) start(s stage) {
+	go func() {
+		defer a.held.End()
+		for s != nil {
+			s = s()
+		}
+	}()
+}
+
+// wait is the caller's: its cancel ends the wait, not the handler.
+func (a *attempt) wait(ctx context.Context) (registry.Result, error) {
+	select {
+	case <-a.told:
+		return a.res, a.err
+	case <-ctx.Done():
+		return registry.Result{}, ctx.Err()
+	}
+}
+
+// tell answers the caller, once, and wakes all others who wait for the operation.
+func (a *attempt) tell(res registry.Result, err error) stage {
+	a.once.Do(func() {
+		a.res, a.err = res, err
+		close(a.told)
+	})
+	a.held.Changed(nil)
+	return nil
+}
+
+// unused gives a claim back whose caller left before the handler started.
+func (a *attempt) unused() stage {
+	return a.giveBack(outcome{err: registry.NoEffect(context.Canceled)})
+}
+
+// invoke runs the handler, up to its timeout and a moment more for it to return.
+func (a *attempt) invoke() stage {
+	info := a.call.Info()
+	end := time.Now().Add(info.Timeout)
+	if last := a.began.Add(info.Timeout + a.g.Margin/2); last.Before(end) { // a slow claim must not eat up the margin
+		end = last
+	}
+	try := &registry.Attempt{Key: a.row.Key, Number: a.row.Attempt, SendBefore: end}
+	if info.Recovery == registry.Rerun && !info.HasLookup && info.Effect == registry.NonIdempotentWrite {
+		try.WindowEnd = a.row.KeySince.Add(info.KeyWindow - a.g.Margin)
+	}
+	ctx, cancel := context.WithDeadline(registry.WithAttempt(a.ctx, try), end)
+	a.held.Begin()
+	out := make(chan outcome, 1)
+	go func() {
+		defer cancel()
+		out <- protect(func() (registry.Result, error) { return a.g.next(ctx, a.call) })
+	}()
+	timer := time.NewTimer(time.Until(end) + min(graceTime, a.g.Margin))
+	defer timer.Stop()
+	select {
+	case o := <-out:
+		a.held.Returned()
+		return a.returned(o)
+	case <-timer.C:
+		return a.timedOut(out)
+	}
+}
+
+// protect turns a panic into an error. Its value is not kept: it may hold what the tool was working on.
+func protect(f func() (registry.Result, error)) (o outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			o = outcome{err: &panicError{kind: fmt.Sprintf("%T", r)}}
+		}
+	}()
+	o.res, o.err = f()
+	return o
+}
+
+type panicError struct{ kind string }
+
+func (e *panicError) Error() string { return "the tool broke down (panic of type " + e.kind + ")" }
+
+// unreadable reports whether a tool or a Lookup has come to a value that is no JSON.
+func unreadable(err error) bool {
+	var re *registry.ResultError
+	return errors.As(err, &re)
+}
+
+// returned decides what a handler's outcome means.
+func (a *attempt) returned(o outcome) stage {
+	first := a.row.Attempt == 1 || a.call.Info().Effect == registry.IdempotentWrite
+	switch {
+	case unreadable(o.err):
+		return a.keep(Complete, o)
+	case o.err == nil && o.res.Verdict != registry.Refused && o.res.Verdict != registry.Failed:
+		return a.keep(Complete, o)
+	case o.err == nil && first, registry.HasNoEffect(o.err) && first, a.call.Info().Effect == registry.IdempotentWrite:
+		return a.giveBack(o)
+	}
+	a.explain(o.err)
+	return a.unclear(true)
+}
+
+// timedOut ends the wait for a handler that does not return. What it still returns is stored.
+func (a *attempt) timedOut(out <-chan outcome) stage {
+	if a.call.Info().Effect == registry.IdempotentWrite {
+		a.tell(registry.FailedResult(a.call, a.row.Operation, errors.New("timed out")), nil)
+		o := <-out
+		a.held.Returned()
+		return a.returned(o)
+	}
+	a.explain(context.DeadlineExceeded)
+	for s := a.unclear(false); s != nil; {
+		s = s()
+	}
+	o := <-out
+	a.held.Returned()
+	switch {
+	case o.err == nil && o.res.Verdict != registry.Refused && o.res.Verdict != registry.Failed, unreadable(o.err):
+		return a.keep(Complete, o)
+	case a.row.Attempt == 1 && (o.err == nil || registry.HasNoEffect(o.err)):
+		return a.giveBack(o)
+	}
+	return nil
+}
+
+// keep stores a result, which is taken from any attempt of the claim.
+func (a *attempt) keep(s Step, o outcome) stage {
+	t := a.step(s)
+	t.Result, t.HasResult = o.res.Content, true
+	t.Resource = a.call.Info().ResultResource(o.res.Content)
+	if len(t.Result) > maxStored || o.err != nil {
+		t.Result, t.HasResult = "", false
+	}
+	if o.err != nil { // it has run, and must not run again for want of a readable result
+		o = outcome{res: registry.Result{Content: "done; its result cannot be shown", Verdict: registry.Executed}}
+	}
+	row, err := a.change(t, &o)
+	switch {
+	case err == nil:
+		a.row = row
+		return a.tell(a.done(&row, o), nil)
+	case s == Found: // whoever settled it first: what was found is a result all the same
+		return a.keep(Complete, o)
+	default:
+		return a.report(row, &o)
+	}
+}
+
+// done answers the caller from a row that this attempt has made done.
+func (a *attempt) done(row *Row, o outcome) registry.Result {
+	if !a.own {
+		return a.g.doneAnswer(a.caller, row, false, a.repeats)
+	}
+	v := registry.Executed
+	if a.fresh && o.res.Verdict != registry.Executed {
+		v = registry.Replayed
+	}
+	return registry.Result{Content: a.g.present(o.res.Content), Verdict: v, Operation: row.Operation}
+}
+
+// giveBack frees the row: nothing happened, or repeating is safe.
+func (a *attempt) giveBack(o outcome) stage {
+	proof := o.err == nil || registry.HasNoEffect(o.err)
+	t := a.step(GiveBack)
+	t.NewKey, t.Unclear = proof && a.row.Attempt == 1 && !a.row.Unclear, !proof
+	row, err := a.change(t, nil)
+	if err != nil {
+		return a.report(row, nil)
+	}
+	if o.err == nil { // a middleware within has refused it
+		o.res.Operation = row.Operation
+		return a.tell(o.res, nil)
+	}
+	return a.tell(registry.FailedResult(a.call, row.Operation, o.err), nil)
+}
+
+func (a *attempt) step(s Step) Transition {
+	return Transition{Step: s, Operation: a.row.Operation, Token: a.row.Token, Attempt: a.row.Attempt, Mark: a.mark}
+}
+
+// change makes a step. Where the store fails, the caller is told so, and the step is tried again while the process
+// lives; the error returned is ErrLost or an *EarlyError.
+func (a *attempt) change(t Transition, o *outcome) (row Row, err error) {
+	a.g.retry(func(try int) bool {
+		ctx, cancel := context.WithTimeout(a.ctx, storeTime)
+		defer cancel()
+		row, err = a.g.ledger.Change(ctx, t)
+		if try > 1 && errors.Is(err, ErrLost) && a.committed(&row, t) {
+			err = nil
+		}
+		var early *EarlyError
+		if err == nil || errors.Is(err, ErrLost) || errors.As(err, &early) {
+			return true
+		}
+		a.notSaved(o, err)
+		return false
+	})
+	return row, err
+}
+
+// committed reports whether a step whose commit seemed to fail was made all the same.
+func (a *attempt) committed(row *Row, t Transition) bool {
+	switch t.Step {
+	case Take:
+		return row.State == InDoubt && row.Settle == t.Mark
+	case Again, Absent:
+		return row.State == Running && row.Token == t.Token && row.Attempt == t.Attempt+1 && row.Owner == a.row.Owner
+	default:
+		return false
+	}
+}
+
+func (a *attempt) notSaved(o *outcome, err error) {
+	e := &NotSavedError{Tool: a.call.Tool, Operation: a.row.Operation, Err: err}
+	if o != nil {
+		e.Result = o.res.Content
+	}
+	a.tell(registry.Result{}, e)
+	if o != nil {
+		row := a.row
+		row.State, row.Result, row.HasResult, row.DoneAt = Done, o.res.Content, true, time.Now()
+		a.held.Changed(&row)
+	}
+}
+
+// report tells what the row has become where another was first. It never claims again.
+func (a *attempt) report(row Row, o *outcome) stage {
+	late := o != nil && (row.State != Done || row.Token != a.row.Token || row.Result != o.res.Content)
+	if late {
+		a.g.Logger.Warn("toolonce: a result came too late to be stored", "tool", a.call.Tool, "operation", a.row.Operation, "state", string(row.State))
+	}
+	switch row.State {
+	case Done, Released:
+		if o != nil && !late {
+			return a.tell(a.done(&row, *o), nil)
+		}
+		return a.tell(a.g.doneAnswer(a.caller, &row, a.own, a.repeats), nil)
+	case InDoubt:
+		return a.tell(unknown(&row), nil)
+	case Running:
+		return a.tell(inProgress(&row), nil)
+	case Free:
+	}
+	if o != nil { // free, or gone: the result is at least told
+		row.Operation, row.Result, row.HasResult = a.row.Operation, o.res.Content, true
+		return a.tell(a.done(&row, *o), nil)
+	}
+	return a.tell(registry.FailedResult(a.call, a.row.Operation, errors.New("another process has settled this: it did not happen")), nil)
+}
+
+// explain says once per tool how to mend errors that leave the outcome unclear. It logs the error's type alone.
+func (a *attempt) explain(err error) {
+	if _, seen := a.g.warned.LoadOrStore(a.call.Tool, true); seen {
+		return
+	}
+	a.g.Logger.Warn("toolonce: the outcome of a tool is unclear: return registry.NoEffect(err) where surely nothing happened, refuse bad calls in Check, or give the tool a Lookup",
+		"tool", a.call.Tool, "error_type", fmt.Sprintf("%T", err))
+}

@@ -1,0 +1,135 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Handlers is the record of the handlers that one process runs under claims. A ledger makes one and shares it between
+// its namespaces. The zero value is ready to use, by any number of goroutines.
+type Handlers struct {
+	mu   sync.Mutex
+	open map[string]*entry
+	idle chan struct{} // closed when open becomes empty; nil while nobody waits for that
+}
+
+// entry is what is open for one operation.
+type entry struct {
+	held    map[*Held]bool // true: its handler runs
+	changed chan struct{}
+	unsaved *Row
+}
+
+// Held is one piece of work on an operation: a handler that runs, a Lookup that is asked, a result not yet stored.
+type Held struct {
+	h         *Handlers
+	operation string
+}
+
+// Open records that this process works on the operation. Its handler counts as running from Begin to Returned.
+func (h *Handlers) Open(operation string) *Held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open == nil {
+		h.open = map[string]*entry{}
+	}
+	e := h.open[operation]
+	if e == nil {
+		e = &entry{held: map[*Held]bool{}, changed: make(chan struct{})}
+		h.open[operation] = e
+	}
+	p := &Held{h: h, operation: operation}
+	e.held[p] = false
+	return p
+}
+
+// Running reports whether a handler of the operation runs in this process.
+func (h *Handlers) Running(operation string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e := h.open[operation]; e != nil {
+		for _, running := range e.held {
+			if running {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Wait returns when nothing is open, or with an error that says how many operations are when ctx ends.
+func (h *Handlers) Wait(ctx context.Context) error {
+	for {
+		h.mu.Lock()
+		n := len(h.open)
+		if n == 0 {
+			h.mu.Unlock()
+			return nil
+		}
+		if h.idle == nil {
+			h.idle = make(chan struct{})
+		}
+		idle := h.idle
+		h.mu.Unlock()
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return fmt.Errorf("middleware: waiting for handlers: %d operations still run or have not stored their result: %w", n, context.Cause(ctx))
+		}
+	}
+}
+
+// watch is a channel that closes at the operation's next change in this process, and an outcome that could not be
+// stored yet. Both are nil where nothing is open.
+func (h *Handlers) watch(operation string) (changed <-chan struct{}, unsaved *Row) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e := h.open[operation]; e != nil {
+		return e.changed, e.unsaved
+	}
+	return nil, nil
+}
+
+// Begin records that the handler starts.
+func (p *Held) Begin() { p.set(func(e *entry) { e.held[p] = true }) }
+
+// Returned records that the handler has returned.
+func (p *Held) Returned() { p.set(func(e *entry) { e.held[p] = false }) }
+
+// Changed wakes those who wait for the operation. unsaved, if not nil, is its outcome, which is not stored yet.
+func (p *Held) Changed(unsaved *Row) {
+	p.set(func(e *entry) {
+		e.unsaved = unsaved
+		e.wake()
+	})
+}
+
+// End records that the work is over.
+func (p *Held) End() {
+	p.set(func(e *entry) {
+		e.wake()
+		delete(e.held, p)
+		if len(e.held) > 0 {
+			return
+		}
+		delete(p.h.open, p.operation)
+		if len(p.h.open) == 0 && p.h.idle != nil {
+			close(p.h.idle)
+			p.h.idle = nil
+		}
+	})
+}
+
+func (p *Held) set(f func(*entry)) {
+	p.h.mu.Lock()
+	defer p.h.mu.Unlock()
+	if e := p.h.open[p.operation]; e != nil {
+		f(e)
+	}
+}
+
+func (e *entry) wake() {
+	close(e.changed)
+	e.changed = make(chan struct{})
+}

@@ -1,0 +1,289 @@
+package middleware
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toolonce/toolonce/registry"
+)
+
+// MemoryLedger is a Ledger that forgets everything when the process ends: for trials and tests. It is safe for
+// concurrent use.
+type MemoryLedger struct {
+	*memory
+	namespace string
+	owner     string
+	handlers  *Handlers
+}
+
+// memory is what all views and owners share.
+type memory struct {
+	mu      sync.Mutex
+	rows    map[string]*memoryRow // by operation
+	aliases []memoryAlias         // in the order they came
+	gone    map[string]bool       // owners
+}
+
+type memoryRow struct {
+	Row
+	keep    time.Duration // of the claim
+	settler string        // who holds Settle
+}
+
+type memoryAlias struct {
+	Alias
+	namespace, operation, identity string
+	repeat                         bool
+}
+
+var (
+	_ Ledger = (*MemoryLedger)(nil)
+	_ Lister = (*MemoryLedger)(nil)
+)
+
+// Memory makes an empty ledger in memory.
+func Memory() *MemoryLedger {
+	m := &memory{rows: map[string]*memoryRow{}, gone: map[string]bool{}}
+	return &MemoryLedger{memory: m, owner: rand.Text(), handlers: &Handlers{}}
+}
+
+// Namespace is the same ledger seen by one tenant.
+func (l *MemoryLedger) Namespace(name string) *MemoryLedger {
+	return &MemoryLedger{memory: l.memory, namespace: name, owner: l.owner, handlers: l.handlers}
+}
+
+// Peer is the same ledger as another living process sees it.
+func (l *MemoryLedger) Peer() *MemoryLedger {
+	return &MemoryLedger{memory: l.memory, namespace: l.namespace, owner: rand.Text(), handlers: &Handlers{}}
+}
+
+// Die makes the owner behind l count as gone, as though its process had been killed. What still runs under l is what a
+// slow process would be that others wrongly believe dead.
+func (l *MemoryLedger) Die() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone[l.owner] = true
+}
+
+// Handlers is the record of what runs under l and its namespaces.
+func (l *MemoryLedger) Handlers() *Handlers { return l.handlers }
+
+// Find implements Ledger.
+func (l *MemoryLedger) Find(_ context.Context, q Query) (Row, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var r *memoryRow
+	var found *Alias
+	if q.Operation != "" {
+		r = l.row(q.Operation)
+	}
+	if r == nil && q.Operation == "" {
+		if a := l.place(q.Run, q.Turn, q.Position); a != nil {
+			c := a.Alias
+			r, found = l.row(a.operation), &c
+		}
+	}
+	if r == nil && q.Identity != "" {
+		if r = l.live(q.Identity); r == nil {
+			r = l.lastReleased(q.Identity)
+		}
+	}
+	if r == nil && q.Resource != "" {
+		r = l.latest(q.Tool, q.Resource)
+	}
+	if r == nil {
+		return Row{}, false, nil
+	}
+	row := l.read(r, q.Run)
+	row.Found = found
+	return row, true, nil
+}
+
+// Claim implements Ledger.
+func (l *MemoryLedger) Claim(_ context.Context, c Claim) (Row, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	place := l.place(c.Call.Run, c.Call.Turn, c.Call.Position)
+	if place != nil && place.operation != c.SeenAlias || place == nil && c.SeenAlias != "" {
+		if place == nil {
+			return Row{}, false, nil
+		}
+		return l.read(l.row(place.operation), c.Call.Run), false, nil
+	}
+	if u := l.row(c.Undoes); c.Undoes != "" && (u == nil || u.State != Done) {
+		return Row{}, false, nil
+	}
+	r := l.live(c.Identity)
+	generation := 0
+	if old := l.lastReleased(c.Identity); old != nil {
+		generation = old.Generation + 1
+	}
+	switch {
+	case r == nil && c.Seen.Operation == "":
+		r = &memoryRow{Row: Row{Operation: newOperation(), Generation: generation, KeySince: now, Created: now}}
+	case r == nil || r.Operation != c.Seen.Operation || r.State != c.Seen.State || r.Token != c.Seen.Token:
+		return l.readOrZero(r, c.Call.Run), false, nil
+	case r.State == Free:
+		if now.After(r.KeySince.Add(c.KeyWindow)) || r.Key == "" {
+			r.KeySince = now
+		}
+	case r.State == Done && expired(r, now):
+		old := r
+		r = &memoryRow{Row: Row{Operation: newOperation(), Generation: old.Generation, KeySince: now, Created: now}}
+		delete(l.rows, old.Operation)
+		l.aliases = slices.DeleteFunc(l.aliases, func(a memoryAlias) bool { return a.operation == old.Operation })
+	default:
+		return l.readOrZero(r, c.Call.Run), false, nil
+	}
+	r.Namespace, r.Identity, r.Fingerprint, r.Canonical, r.Tool = l.namespace, c.Identity, c.Call.Fingerprint, registry.CanonicalVersion, c.Call.Tool
+	r.State, r.Since, r.Token, r.Attempt, r.Owner, r.Settle = Running, now, c.Token, 1, l.owner, ""
+	r.Deadline = later(r.Deadline, now.Add(c.Deadline))
+	r.Key = registry.DownstreamKey(l.namespace, c.Identity, r.Generation)
+	r.ByPerson, r.SettledBy, r.SettledWhy = false, "", ""
+	r.Undoes, r.Resource, r.ResourceOut = c.Undoes, c.Resource, c.ResourceOut
+	r.Input, r.Result, r.HasResult = slices.Clone(c.Input), "", false
+	r.Claimer, r.Conversation = c.Call, c.Conversation
+	r.Expires = time.Time{}
+	r.keep = c.Keep
+	l.rows[r.Operation] = r
+	l.alias(memoryAlias{Alias: c.Call, namespace: l.namespace, operation: r.Operation, identity: c.Identity, repeat: c.Repeat})
+	return l.read(r, c.Call.Run), true, nil
+}
+
+// Note implements Ledger.
+func (l *MemoryLedger) Note(_ context.Context, operation string, call Alias) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.row(operation)
+	if r == nil {
+		return 0, ErrLost
+	}
+	if l.place(call.Run, call.Turn, call.Position) == nil {
+		l.alias(memoryAlias{Alias: call, namespace: l.namespace, operation: operation, identity: r.Identity, repeat: true})
+	}
+	return l.repeats(r.Identity, call.Run), nil
+}
+
+// List implements Lister.
+func (l *MemoryLedger) List(_ context.Context, states []State, limit int) ([]Row, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var rows []Row
+	for _, r := range l.rows {
+		if r.Namespace == l.namespace && (len(states) == 0 || slices.Contains(states, r.State)) {
+			rows = append(rows, l.read(r, ""))
+		}
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return b.Since.Compare(a.Since) })
+	if limit > 0 && len(rows) > limit {
+		rows = rows[:limit]
+	}
+	return rows, nil
+}
+
+func newOperation() string { return "op_" + rand.Text() }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func expired(r *memoryRow, now time.Time) bool { return !r.Expires.IsZero() && !now.Before(r.Expires) }
+
+// row is the row of an operation of this namespace, nil for none.
+func (l *MemoryLedger) row(operation string) *memoryRow {
+	if r := l.rows[operation]; r != nil && r.Namespace == l.namespace {
+		return r
+	}
+	return nil
+}
+
+// live is the row that holds an identity.
+func (l *MemoryLedger) live(identity string) *memoryRow {
+	for _, r := range l.rows {
+		if r.Namespace == l.namespace && r.Identity == identity && r.State != Released {
+			return r
+		}
+	}
+	return nil
+}
+
+// latest is the latest operation of a tool on a resource: done before running or in_doubt before released.
+func (l *MemoryLedger) latest(tool, resource string) *memoryRow {
+	rank := map[State]int{Done: 3, Running: 2, InDoubt: 2, Released: 1}
+	var best *memoryRow
+	for _, r := range l.rows {
+		if r.Namespace != l.namespace || r.Tool != tool || r.Resource != resource || rank[r.State] == 0 {
+			continue
+		}
+		if best == nil || rank[r.State] > rank[best.State] || rank[r.State] == rank[best.State] && r.Created.After(best.Created) {
+			best = r
+		}
+	}
+	return best
+}
+
+func (l *MemoryLedger) lastReleased(identity string) *memoryRow {
+	var last *memoryRow
+	for _, r := range l.rows {
+		if r.Namespace == l.namespace && r.Identity == identity && r.State == Released && (last == nil || r.Generation > last.Generation) {
+			last = r
+		}
+	}
+	return last
+}
+
+// place is the alias at the place of a call, nil for none.
+func (l *MemoryLedger) place(run string, turn, position int) *memoryAlias {
+	if turn <= 0 {
+		return nil
+	}
+	for i := range l.aliases {
+		a := &l.aliases[i]
+		if a.namespace == l.namespace && a.Run == run && a.Turn == turn && a.Position == position {
+			return a
+		}
+	}
+	return nil
+}
+
+func (l *MemoryLedger) alias(a memoryAlias) {
+	if at := l.place(a.Run, a.Turn, a.Position); at != nil {
+		*at = a
+		return
+	}
+	l.aliases = append(l.aliases, a)
+}
+
+func (l *MemoryLedger) repeats(identity, run string) int {
+	n := 0
+	for _, a := range l.aliases {
+		if a.namespace == l.namespace && a.identity == identity && a.Run == run && a.repeat {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *MemoryLedger) readOrZero(r *memoryRow, run string) Row {
+	if r == nil {
+		return Row{}
+	}
+	return l.read(r, run)
+}
+
+func (l *MemoryLedger) read(r *memoryRow, run string) Row {
+	c := r.Row
+	c.Input = slices.Clone(r.Input)
+	c.Now = time.Now()
+	c.OwnerGone = l.gone[r.Owner]
+	c.SettleGone = r.Settle != "" && l.gone[r.settler]
+	c.Repeats = l.repeats(r.Identity, run)
+	return c
+}

@@ -1,0 +1,290 @@
+package middleware
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/toolonce/toolonce/registry"
+)
+
+// ErrNoTurn says that a tool identified by its call was called without a turn: set Call.Turn, from 1.
+// agent.ChatTurn derives it from the history.
+var ErrNoTurn = errors.New("middleware: this tool is identified by its call, which needs Call.Turn: count the model's answers from 1")
+
+// RepeatError ends a run whose model keeps repeating an operation. It comes together with a Result: the call is
+// answered.
+type RepeatError struct {
+	Tool, Operation string
+	Repeats         int // of this operation by this run, the last one included
+}
+
+func (e *RepeatError) Error() string {
+	return fmt.Sprintf("middleware: the model has asked for %s operation %s again %d times in this run: run ended (OnceOptions.Repeats)", e.Tool, e.Operation, e.Repeats)
+}
+
+// NotSavedError says that the outcome of a handler that has run could not be stored. The process goes on trying while
+// it lives; a call in this process gets the result. It is never told to the model.
+type NotSavedError struct {
+	Tool, Operation string
+	// Result is what the tool returned, "" where it returned an error.
+	Result string
+	Err    error
+}
+
+func (e *NotSavedError) Error() string {
+	return fmt.Sprintf("middleware: storing the outcome of %s operation %s: %v: it has run; storing goes on in the background until this process ends", e.Tool, e.Operation, e.Err)
+}
+
+// Unwrap gives the store's error.
+func (e *NotSavedError) Unwrap() error { return e.Err }
+
+// OnceOptions adjust Once. nil and the zero value work.
+type OnceOptions struct {
+	// Wait is how long a call waits for another's running attempt before it is told in_progress. 0: 30 s.
+	Wait time.Duration
+	// Margin is added to a tool's Timeout for the deadline before which nothing counts as not happened, and taken off
+	// the provider's key window. It must exceed the time a request may be under way. 0: 30 s.
+	Margin time.Duration
+	// Repeats is how many calls of one run may repeat one operation before the run ends with a *RepeatError. 0: 3,
+	// negative: no limit.
+	Repeats int
+	// MaxResult is how many bytes of a result the model reads, head and tail; the ledger keeps it whole. 0: 40,000.
+	MaxResult int
+	// Admit is asked after the ledger (what is done needs no approval) and before the claim: approval, rate limits. A
+	// Result is told to the model instead of running the tool, an error ends the run; neither leaves a row.
+	Admit func(context.Context, *registry.Call) (*registry.Result, error)
+	// Logger is told how to mend a tool whose errors leave outcomes unclear, and of results that came too late to be
+	// stored. It never sees arguments or results. nil: slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	defaultWait      = 30 * time.Second
+	defaultMargin    = 30 * time.Second
+	defaultRepeats   = 3
+	defaultMaxResult = 40_000
+	maxStored        = 10 << 20 // bytes of a result that a ledger keeps
+	storeTime        = 10 * time.Second
+	graceTime        = time.Second // for a handler to return after its context has ended
+	maxAttempts      = 3
+	maxDecisions     = 16 // times that one call may lose and decide anew
+)
+
+// Once makes a tool's side effect happen once. Every call of a NonIdempotentWrite is claimed in the ledger before its
+// handler starts, and an IdempotentWrite too where the loop counts turns; calls that mean the same operation are
+// answered from the ledger. Reads pass through, with their timeout. It panics on a nil ledger. Keep it the innermost
+// middleware.
+func Once(l Ledger, opts *OnceOptions) registry.Middleware {
+	g := newGuard(l, opts)
+	return func(next registry.Handler) registry.Handler {
+		n := *g
+		n.next = next
+		return n.handle
+	}
+}
+
+type guard struct {
+	OnceOptions
+	ledger Ledger
+	next   registry.Handler
+	warned *sync.Map // names of tools whose plain error was explained
+}
+
+func newGuard(l Ledger, opts *OnceOptions) *guard {
+	if l == nil {
+		panic("middleware: Once needs a ledger: sqlitestore.Open for production, middleware.Memory for trials")
+	}
+	g := &guard{ledger: l, warned: &sync.Map{}}
+	if opts != nil {
+		g.OnceOptions = *opts
+	}
+	setDefault(&g.Wait, defaultWait)
+	setDefault(&g.Margin, defaultMargin)
+	setDefault(&g.Repeats, defaultRepeats)
+	setDefault(&g.MaxResult, defaultMaxResult)
+	if g.Logger == nil {
+		g.Logger = slog.Default()
+	}
+	return g
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+func (g *guard) handle(ctx context.Context, c *registry.Call) (registry.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return registry.Result{}, err
+	}
+	info := c.Info()
+	switch {
+	case info == nil && c.Turn == 0:
+		return g.next(ctx, c)
+	case info != nil && !info.Guarded(c.Turn):
+		return g.unguarded(ctx, c)
+	case info != nil && c.Turn == 0 && info.Identity == registry.ByCall && c.Refusal() == nil:
+		return registry.Result{}, ErrNoTurn
+	}
+	for range maxDecisions {
+		res, again, err := g.decide(ctx, c)
+		if !again {
+			return res, err
+		}
+	}
+	return registry.Result{}, fmt.Errorf("middleware: deciding a call of %s: its operation changed %d times while it was looked at", c.Tool, maxDecisions)
+}
+
+// decide answers a call from what the ledger says now, or claims it. again: it was overtaken and must look anew.
+func (g *guard) decide(ctx context.Context, c *registry.Call) (res registry.Result, again bool, err error) {
+	row, ok, err := g.ledger.Find(ctx, Query{Run: c.Run.ID, Turn: c.Turn, Position: c.Position})
+	if err != nil {
+		return registry.Result{}, false, g.lookErr(c, err)
+	}
+	seenAlias := ""
+	if ok {
+		seenAlias = row.Operation
+		if sameCall(row.Found, c) && row.State != Free {
+			return g.meet(ctx, c, row, true)
+		}
+	}
+	if err := check(ctx, c); err != nil {
+		return registry.RefusedResult(c, err), false, nil
+	}
+	identity, target, err := g.identify(ctx, c)
+	if err != nil {
+		return registry.Result{}, false, err
+	}
+	if row, ok, err = g.ledger.Find(ctx, Query{Run: c.Run.ID, Identity: identity}); err != nil {
+		return registry.Result{}, false, g.lookErr(c, err)
+	}
+	if ok && row.State != Free && row.State != Released && !row.Expired() {
+		return g.meet(ctx, c, row, false)
+	}
+	if target.Operation != "" && target.State != Done {
+		return notUndoable(c, target), false, nil
+	}
+	claim := Claim{Identity: identity, Undoes: target.Operation, Seen: row, SeenAlias: seenAlias}
+	if row.State == Released {
+		claim.Seen = Row{}
+		claim.Repeat = row.Claimer.Run == c.Run.ID
+		if claim.Repeat && g.Repeats >= 0 && row.Repeats >= g.Repeats {
+			return tooOften(c), false, &RepeatError{Tool: c.Tool, Operation: row.Operation, Repeats: row.Repeats + 1}
+		}
+	}
+	if g.Admit != nil {
+		if res, err := g.Admit(ctx, c); err != nil || res != nil {
+			return deref(res), false, err
+		}
+	}
+	return g.claim(ctx, c, claim)
+}
+
+func deref(r *registry.Result) registry.Result {
+	if r == nil {
+		return registry.Result{}
+	}
+	return *r
+}
+
+func (g *guard) lookErr(c *registry.Call, err error) error {
+	return fmt.Errorf("middleware: looking up the operation of a call of %s: %w", c.Tool, err)
+}
+
+// sameCall reports whether the call at a place is the one that was seen there before.
+func sameCall(a *Alias, c *registry.Call) bool {
+	if a == nil || a.Tool != c.Tool {
+		return false
+	}
+	_, fp := c.Operation()
+	return a.Arguments == c.ArgumentsHash() || fp != "" && a.Fingerprint == fp
+}
+
+// check asks the tool's Check; a panic in it is a refusal, since a Check changes nothing.
+func check(ctx context.Context, c *registry.Call) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the check of this call broke down")
+		}
+	}()
+	return c.Check(ctx)
+}
+
+// identify gives the identity of the call's operation and, for an undo, the operation that it undoes: its id is part of
+// the identity, so that book, cancel, book, cancel are four operations.
+func (g *guard) identify(ctx context.Context, c *registry.Call) (identity string, target Row, err error) {
+	identity, _ = c.Operation()
+	info := c.Info()
+	if info.Undoes == "" {
+		return identity, Row{}, nil
+	}
+	target, ok, err := g.ledger.Find(ctx, Query{Tool: info.Undoes, Resource: c.Resource()})
+	if err != nil {
+		return "", Row{}, g.lookErr(c, err)
+	}
+	if !ok { // it was made elsewhere: an operation like any other
+		return identity, Row{}, nil
+	}
+	return undoIdentity(identity, target.Operation), target, nil
+}
+
+// claim is the last step before the handler.
+func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (registry.Result, bool, error) {
+	info := c.Info()
+	claim.Call, claim.Conversation, claim.Input, claim.Token = aliasOf(c), c.Run.Conversation, c.Input(), rand.Text()
+	claim.Resource, claim.ResourceOut = c.Resource(), info.ResourceOut
+	claim.Deadline, claim.KeyWindow, claim.Keep = info.Timeout+g.Margin, info.KeyWindow, info.Keep
+	// The caller's cancel must not leave a claim that nobody runs.
+	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	began := time.Now()
+	row, won, err := g.ledger.Claim(wctx, claim)
+	if err != nil {
+		go g.dropClaim(context.WithoutCancel(ctx), claim)
+		return registry.Result{}, false, fmt.Errorf("middleware: claiming an operation of %s: %w: the tool was not run", c.Tool, err)
+	}
+	if !won {
+		return registry.Result{}, true, nil
+	}
+	a := g.attempt(ctx, c, row, true)
+	a.began = began
+	if err := ctx.Err(); err != nil {
+		a.start(a.unused)
+		return registry.Result{}, false, err
+	}
+	a.start(a.invoke)
+	res, err := a.wait(ctx)
+	return res, false, err
+}
+
+// dropClaim frees a claim whose commit is in doubt, since nobody will run it.
+func (g *guard) dropClaim(ctx context.Context, c Claim) {
+	g.retry(func(int) bool {
+		rctx, cancel := context.WithTimeout(ctx, storeTime)
+		defer cancel()
+		row, ok, err := g.ledger.Find(rctx, Query{Identity: c.Identity})
+		if err != nil {
+			return false
+		}
+		if !ok || row.Token != c.Token {
+			return true
+		}
+		_, err = g.ledger.Change(rctx, Transition{Step: GiveBack, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, NewKey: !row.Unclear})
+		return err == nil || errors.Is(err, ErrLost)
+	})
+}
+
+// retry calls f until it is done, with pauses that grow from 50 ms to 5 s.
+func (g *guard) retry(f func(try int) bool) {
+	for try, pause := 1, 50*time.Millisecond; !f(try); try++ {
+		time.Sleep(pause)
+		pause = min(2*pause, 5*time.Second)
+	}
+}

@@ -1,0 +1,70 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolonce/toolonce/registry"
+)
+
+// Recovered is what Recover made of one orphan.
+type Recovered struct {
+	Operation, Tool string
+	// Verdict is registry.Executed or Replayed where the operation is done now, Failed where it is free,
+	// OutcomeUnknown where a Lookup must be asked again later or a person must settle it, InProgress where another
+	// process was first.
+	Verdict registry.Verdict
+}
+
+// Recover goes once over the orphans of a ledger's namespace (operations whose owner has died, or died while it asked
+// Lookup) and settles each as its tool says: Lookup, Rerun, or in doubt for a person. Call it at start, in the background
+// where Lookups are slow. The ledger must also be a Lister. It returns what was settled before an error.
+func Recover(ctx context.Context, tools *registry.Registry, l Ledger, opts *OnceOptions) ([]Recovered, error) {
+	g := newGuard(l, opts)
+	g.next = registry.Invoke
+	lister, ok := l.(Lister)
+	if !ok {
+		return nil, fmt.Errorf("middleware: recovering: a %T cannot list its rows: use a ledger that implements Lister", l)
+	}
+	rows, err := lister.List(ctx, []State{Running, InDoubt}, 0)
+	if err != nil {
+		return nil, fmt.Errorf("middleware: recovering: listing orphans: %w", err)
+	}
+	var done []Recovered
+	for _, row := range rows {
+		if !abandoned(&row) {
+			continue
+		}
+		v, err := g.recoverRow(ctx, tools, row)
+		if err != nil {
+			return done, fmt.Errorf("middleware: recovering operation %s of %s: %w", row.Operation, row.Tool, err)
+		}
+		done = append(done, Recovered{Operation: row.Operation, Tool: row.Tool, Verdict: v})
+	}
+	return done, nil
+}
+
+func (g *guard) recoverRow(ctx context.Context, tools *registry.Registry, row Row) (registry.Verdict, error) {
+	at := row.Claimer
+	call := registry.Call{
+		Run: registry.Run{ID: at.Run, Conversation: row.Conversation}, Turn: at.Turn, Position: at.Position, ID: at.CallID, Tool: row.Tool,
+	}
+	c, err := tools.Stored(call, row.Input)
+	if err != nil { // its tool is gone or has changed: a person settles it
+		c = &call
+	}
+	a, err := g.takeOver(ctx, c, row)
+	switch {
+	case errors.Is(err, ErrLost):
+		return registry.InProgress, nil
+	case err != nil:
+		return "", err
+	case a == nil:
+		return registry.OutcomeUnknown, nil
+	}
+	a.own, a.fresh, a.caller = true, true, c
+	a.start(a.next)
+	res, err := a.wait(ctx)
+	return res.Verdict, err
+}
