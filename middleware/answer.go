@@ -142,7 +142,11 @@ func (g *guard) cut(s string) string {
 // forged reports whether an output could be read as an envelope of ours: an object with a top-level "toolonce",
 // however spelt and whatever follows it.
 func forged(content string) bool {
-	dec := json.NewDecoder(strings.NewReader(strings.TrimLeft(content, "\ufeff \t\r\n")))
+	content = strings.TrimLeft(content, "\ufeff \t\r\n")
+	if !strings.HasPrefix(content, "{") || !strings.Contains(content, `\`) && !names(content) {
+		return false
+	}
+	dec := json.NewDecoder(strings.NewReader(content))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return false
 	}
@@ -160,4 +164,15 @@ func forged(content string) bool {
 			return false
 		}
 	}
+}
+
+// names reports whether s has the envelope's mark anywhere, in whatever case.
+func names(s string) bool {
+	const mark = "toolonce"
+	for i := range len(s) - len(mark) + 1 {
+		if s[i]|0x20 == mark[0] && strings.EqualFold(s[i:i+len(mark)], mark) {
+			return true
+		}
+	}
+	return false
 }

@@ -99,7 +99,7 @@ func (a *attempt) invoke() stage {
 	out := make(chan outcome, 1)
 	go func() {
 		defer cancel()
-		out <- protect(func() (registry.Result, error) { return a.g.next(ctx, a.call) })
+		out <- protect(ctx, a.g.next, a.call)
 	}()
 	timer := time.NewTimer(time.Until(end) + min(graceTime, a.g.Margin))
 	defer timer.Stop()
@@ -113,13 +113,13 @@ func (a *attempt) invoke() stage {
 }
 
 // protect turns a panic into an error. Its value is not kept: it may hold what the tool was working on.
-func protect(f func() (registry.Result, error)) (o outcome) {
+func protect(ctx context.Context, h registry.Handler, c *registry.Call) (o outcome) {
 	defer func() {
 		if r := recover(); r != nil {
 			o = outcome{err: &panicError{kind: fmt.Sprintf("%T", r)}}
 		}
 	}()
-	o.res, o.err = f()
+	o.res, o.err = h(ctx, c)
 	return o
 }
 

@@ -136,14 +136,15 @@ type Claim struct {
 //     call. It wins only if no row of the identity is running, in doubt, done or free, the place of the call
 //     (Turn > 0) still points to SeenAlias, and the operation named by Undoes is done. The generation is 0, or one
 //     more than that of the last released row of the identity.
-//  2. Claim with a free row Seen takes that row if id, state and token are as seen: new token, attempt 1, fingerprint,
-//     input and claimer of this call. The key stays with its generation.
-//  3. Claim with a done row Seen takes its place if id, state and token are as seen and it is expired and no open call
-//     points to it: the old row goes, the new one has a new id and keeps the generation.
+//  2. Claim with a free row Seen takes that row if id, state and token are as seen, place and Undoes as in 1: new token,
+//     attempt 1, fingerprint, input and claimer of this call. The key stays with its generation.
+//  3. Claim with a done row Seen takes its place if id, state and token are as seen, place and Undoes as in 1, and it is
+//     expired and no open call points to it: the old row goes with its aliases, the new one has a new id and keeps the
+//     generation.
 //  4. to 14. are the steps of [Transition].
 //  15. Note adds the alias of a repeat to an operation and returns how often the run has repeated the identity, this
 //     call included. The same place again adds and counts nothing. A place that points elsewhere is left alone unless
-//     Turn is 0.
+//     Turn is 0. It is ErrLost where the operation has gone.
 //  16. Find finds what Query says, aliases first, and never crosses namespaces.
 //
 // Who loses a Claim gets won false and the row that stands in the way, zero if there is none.
@@ -237,7 +238,8 @@ var ErrLost = errors.New("middleware: the row has changed since it was read")
 
 // EarlyError says that "did not happen" cannot be said yet: a request of an earlier attempt may still land.
 type EarlyError struct {
-	// Until is when the deadlines of all attempts are over; zero while a handler of this process runs.
+	// Until is when the deadlines of all attempts, and for Absent what AbsentAfter adds, are over; zero while a handler
+	// of this process runs.
 	Until time.Time
 }
 

@@ -56,10 +56,7 @@ func (a *attempt) ask() stage {
 	out := make(chan outcome, 1)
 	go func() {
 		defer cancel()
-		out <- protect(func() (registry.Result, error) {
-			s, err := a.call.Lookup(ctx)
-			return registry.Result{Content: s, Verdict: registry.Replayed}, err
-		})
+		out <- protect(ctx, lookup, a.call)
 	}()
 	timer := time.NewTimer(info.Timeout + min(graceTime, a.g.Margin))
 	defer timer.Stop()
@@ -73,6 +70,11 @@ func (a *attempt) ask() stage {
 		}
 		return nil
 	}
+}
+
+func lookup(ctx context.Context, c *registry.Call) (registry.Result, error) {
+	s, err := c.Lookup(ctx)
+	return registry.Result{Content: s, Verdict: registry.Replayed}, err
 }
 
 // settle ends the settling that this attempt holds.

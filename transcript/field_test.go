@@ -191,7 +191,7 @@ func changed(tools map[string]fieldTool, f func(*fieldTool)) map[string]fieldToo
 	return out
 }
 
-func TestTheGuardDecidesEverySavedRunRight(t *testing.T) {
+func TestFieldRunsAreDecidedRight(t *testing.T) {
 	dir := fieldData(t)
 	var tools map[string]fieldTool
 	readJSON(t, filepath.Join(dir, "tools.json"), &tools)

@@ -1,0 +1,79 @@
+package middleware_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/registry"
+)
+
+func TestLogTellsTheVerdictAndNoDataOfUsers(t *testing.T) {
+	w := newWorld(t)
+	w.run = func(context.Context, refundInput) (refund, error) {
+		if w.did("try") == 1 {
+			return refund{ID: "re_secret"}, nil
+		}
+		return refund{}, errors.New("re_secret is unclear")
+	}
+	var buf bytes.Buffer
+	logger := slog.New(slog.NewJSONHandler(&buf, nil))
+	o := options()
+	o.Logger = logger
+	stop := errors.New("re_secret stops the run")
+	o.Admit = func(_ context.Context, c *registry.Call) (*registry.Result, error) {
+		if c.Turn == 5 {
+			return nil, stop
+		}
+		return nil, nil
+	}
+	h := w.registry().Handler(middleware.Log(logger), middleware.Once(middleware.Memory(), o))
+	for turn, arguments := range []string{r7, r7, `{"order_id":"R-8","cents":501}`, `{"order_id":"R-7","cents":502}`, `{"order_id":"R-9","cents":503}`} {
+		if _, err := h(t.Context(), at(turn+1, 0, "issue_refund", arguments)); err != nil && !errors.Is(err, stop) {
+			t.Fatal(err)
+		}
+	}
+	for _, secret := range []string{"R-7", "R-8", "500", "501", "broken", "re_secret", w.keys[0]} {
+		if strings.Contains(buf.String(), secret) {
+			t.Errorf("the log tells %q:\n%s", secret, buf.String())
+		}
+	}
+	var got []string
+	for line := range strings.Lines(buf.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m["msg"] != "toolonce: tool call" {
+			if !strings.Contains(line, "registry.NoEffect") {
+				t.Errorf("the mend is not explained: %s", line)
+			}
+			continue
+		}
+		verdict, _ := m["verdict"].(string)
+		got = append(got, m["level"].(string)+" "+verdict)
+	}
+	if want := "INFO executed, INFO already_done, WARN outcome_unknown, WARN conflict, ERROR "; strings.Join(got, ", ") != want {
+		t.Errorf("logged %q, want %q", got, want)
+	}
+}
+
+func TestThePlainErrorOfAToolIsExplainedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.run = func(context.Context, refundInput) (refund, error) { return refund{}, errTimeout }
+	var buf bytes.Buffer
+	o := options()
+	o.Logger = slog.New(slog.NewTextHandler(&buf, nil))
+	h := w.handler(middleware.Memory(), o)
+	for _, order := range []string{"A", "B", "C"} {
+		ask(t, h, at(1, int(order[0]), "issue_refund", `{"order_id":"`+order+`","cents":1}`))
+	}
+	if n := strings.Count(buf.String(), "registry.NoEffect"); n != 1 {
+		t.Errorf("explained %d times:\n%s", n, buf.String())
+	}
+}
