@@ -95,21 +95,21 @@ func (a *attempt) invoke() stage {
 		try.WindowEnd = a.row.KeySince.Add(info.KeyWindow - a.g.Margin)
 	}
 	ctx, cancel := context.WithDeadline(registry.WithAttempt(a.ctx, try), end)
+	defer cancel()
+	over := make(chan struct{})
+	timer := time.AfterFunc(time.Until(end)+min(graceTime, a.g.Margin), func() {
+		defer close(over)
+		a.timedOut()
+	})
 	a.held.Begin()
-	out := make(chan outcome, 1)
-	go func() {
-		defer cancel()
-		out <- protect(ctx, a.g.next, a.call)
-	}()
-	timer := time.NewTimer(time.Until(end) + min(graceTime, a.g.Margin))
-	defer timer.Stop()
-	select {
-	case o := <-out:
+	o := protect(ctx, a.g.next, a.call)
+	if timer.Stop() {
 		a.held.Returned()
 		return a.returned(o)
-	case <-timer.C:
-		return a.timedOut(out)
 	}
+	<-over // until here the handler counts as running, so that nothing starts another
+	a.held.Returned()
+	return a.late(o)
 }
 
 // protect turns a panic into an error. Its value is not kept: it may hold what the tool was working on.
@@ -148,21 +148,23 @@ func (a *attempt) returned(o outcome) stage {
 	return a.unclear(true)
 }
 
-// timedOut ends the wait for a handler that does not return. What it still returns is stored.
-func (a *attempt) timedOut(out <-chan outcome) stage {
+// timedOut ends the wait for a handler that does not return.
+func (a *attempt) timedOut() {
 	if a.call.Info().Effect == registry.IdempotentWrite {
 		a.tell(registry.FailedResult(a.call, a.row.Operation, errors.New("timed out")), nil)
-		o := <-out
-		a.held.Returned()
-		return a.returned(o)
+		return
 	}
 	a.explain(context.DeadlineExceeded)
 	for s := a.unclear(false); s != nil; {
 		s = s()
 	}
-	o := <-out
-	a.held.Returned()
+}
+
+// late stores what a handler returns after its time.
+func (a *attempt) late(o outcome) stage {
 	switch {
+	case a.call.Info().Effect == registry.IdempotentWrite:
+		return a.returned(o)
 	case o.err == nil && o.res.Verdict != registry.Refused && o.res.Verdict != registry.Failed, unreadable(o.err):
 		return a.keep(Complete, o)
 	case a.row.Attempt == 1 && (o.err == nil || registry.HasNoEffect(o.err)):
@@ -273,7 +275,7 @@ func (a *attempt) notSaved(o *outcome, err error) {
 
 // report tells what the row has become where another was first. It never claims again.
 func (a *attempt) report(row Row, o *outcome) stage {
-	late := o != nil && (row.State != Done || row.Token != a.row.Token || row.Result != o.res.Content)
+	late := o != nil && (row.State != Done && row.State != Released || row.Token != a.row.Token || row.Result != o.res.Content)
 	if late {
 		a.g.Logger.Warn("toolonce: a result came too late to be stored", "tool", a.call.Tool, "operation", a.row.Operation, "state", string(row.State))
 	}
@@ -298,6 +300,9 @@ func (a *attempt) report(row Row, o *outcome) stage {
 
 // explain says once per tool how to mend errors that leave the outcome unclear. It logs the error's type alone.
 func (a *attempt) explain(err error) {
+	if te, ok := errors.AsType[*registry.ToolError](err); ok {
+		err = te.Err
+	}
 	if _, seen := a.g.warned.LoadOrStore(a.call.Tool, true); seen {
 		return
 	}

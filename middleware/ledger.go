@@ -122,7 +122,7 @@ type Claim struct {
 	Undoes                string // must be done
 	Resource, ResourceOut string
 	Deadline              time.Duration // of attempt 1, from now on
-	KeyWindow             time.Duration // a free row whose key is older starts a new window with this claim
+	KeyWindow             time.Duration // a free row whose key is older starts a new window with this claim; never 0
 	Keep                  time.Duration // 0: for ever
 }
 
@@ -174,8 +174,8 @@ const (
 	GiveBack
 	// Doubt makes a running row in_doubt. Token and attempt seen; Owner gone, or own.
 	Doubt
-	// Again starts the next attempt of a running row. Token and attempt seen; Owner gone, or own and its handler
-	// returned; attempt below MaxAttempts; inside KeyWindow.
+	// Again starts the next attempt of a running row. Token and attempt seen; Owner gone, or own; no handler of this
+	// process runs; attempt below MaxAttempts; inside KeyWindow.
 	Again
 	// Take makes a row in_doubt with the settle mark Mark. Token, attempt and State seen; from running as Doubt; from
 	// in_doubt if nobody settles it or who does is gone.

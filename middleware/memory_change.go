@@ -46,7 +46,7 @@ func (l *MemoryLedger) allowed(r *memoryRow, t Transition, now time.Time) error 
 	case Doubt:
 		return is(attempt && r.State == Running && owner)
 	case Again:
-		return is(attempt && r.State == Running && owner && (t.Owner != "" || !l.handlers.Running(r.Operation)) &&
+		return is(attempt && r.State == Running && owner && !l.handlers.Running(r.Operation) &&
 			below(r.Attempt, t.MaxAttempts) && (t.KeyWindow == 0 || now.Before(r.KeySince.Add(t.KeyWindow))))
 	case Take:
 		if t.State == Running {

@@ -1,0 +1,136 @@
+package ledgertest
+
+import (
+	"github.com/toolonce/toolonce/middleware"
+)
+
+func undoCases() []Case {
+	all := []Case{
+		{"undo/two tools that cancel one booking: the new booking stays", "14", check(undoTwice)},
+		{"undo/an undo of a row that has expired leaves the new row alone", "14", check(undoExpired)},
+		{"undo/a complete that loses releases nothing", "14", check(undoLost)},
+		{"undo/an undo that is given back releases nothing", "14", check(undoGivenBack)},
+		{"undo/a step that stores no result releases nothing", "14", check(undoOtherSteps)},
+		{"undo/book, cancel, book, cancel are four operations", "14", check(undoBookCancel)},
+		{"undo/an undo can be undone", "14", check(undoUndone)},
+		{"trace/a late result undoes what it cancelled", "14", check(undoLate)},
+	}
+	for _, s := range []middleware.Step{middleware.Complete, middleware.Found, middleware.Happened} {
+		all = append(all, Case{"undo/" + stepName(s) + " releases what is undone, at once", "14", check(func(p *probe) {
+			l := p.sys.Open()
+			target := p.become(l, p.second(l), middleware.Done)
+			row := p.win(l, p.undoing(target))
+			if s != middleware.Complete {
+				row = p.do(l, row, middleware.Take)
+			}
+			p.same("an undo that is not done", target, p.row(l, target.Operation))
+			p.do(p.sys.Open(), row, s)
+			got := p.row(l, target.Operation)
+			want(p, "State of what is undone", got.State, middleware.Released)
+			want(p, "Since of what is released has moved", got.Since.After(target.Since), true)
+			p.only("release", target, got, "State", "Since")
+		})})
+	}
+	return all
+}
+
+func undoTwice(p *probe) {
+	l := p.sys.Open()
+	first := p.become(l, p.second(l), middleware.Done)
+	c, c2 := p.undoing(first), p.undoing(first)
+	c2.Call.Tool = "cancel by another way"
+	one, two := p.win(l, c), p.win(l, c2)
+	p.do(l, one, middleware.Complete)
+	released := p.row(l, first.Operation)
+	want(p, "State of the first booking", released.State, middleware.Released)
+	again := p.do(l, p.win(l, p.claimAs(first.Identity)), middleware.Complete)
+	p.done(p.do(l, two, middleware.Complete))
+	p.same("the second cancel and the new booking", again, p.row(l, again.Operation))
+	p.same("the second cancel and the first booking", released, p.row(l, released.Operation))
+}
+
+func undoExpired(p *probe) {
+	l := p.sys.Open()
+	old := p.expired(l)
+	undo := p.win(l, p.undoing(old))
+	c := p.claimAs(old.Identity)
+	c.Seen = old
+	row := p.do(l, p.win(l, c), middleware.Complete)
+	p.done(p.do(l, undo, middleware.Complete))
+	p.same("an undo of a row that has gone", row, p.row(l, row.Operation))
+}
+
+func undoLost(p *probe) {
+	for _, s := range []middleware.Step{middleware.Complete, middleware.Found, middleware.Happened} {
+		l := p.sys.Open()
+		target := p.become(l, p.second(l), middleware.Done)
+		t := right(p.do(l, p.win(l, p.undoing(target)), middleware.Take), s)
+		t.Token = "another token"
+		p.lost(l, t)
+		p.same("an undo that lost", target, p.row(l, target.Operation))
+	}
+}
+
+func undoGivenBack(p *probe) {
+	l := p.sys.Open()
+	target := p.become(l, p.second(l), middleware.Done)
+	p.do(l, p.win(l, p.undoing(target)), middleware.GiveBack)
+	p.same("an undo that was given back", target, p.row(l, target.Operation))
+}
+
+func undoOtherSteps(p *probe) {
+	l := p.sys.Open()
+	target := p.become(l, p.second(l), middleware.Done)
+	c := p.undoing(target)
+	c.Deadline = soon
+	row := p.win(l, c)
+	t := right(row, middleware.Again)
+	t.Deadline = soon
+	row = p.step(l, t)
+	p.tick(l, row.Operation)
+	for _, s := range []middleware.Step{middleware.Take, middleware.Unsure, middleware.Take, middleware.Absent, middleware.Doubt} {
+		row = p.do(l, row, s)
+		p.same(stepName(s)+" of an undo", target, p.row(l, target.Operation))
+	}
+}
+
+func undoBookCancel(p *probe) {
+	l := p.sys.Open()
+	ids := map[string]bool{}
+	booking := p.win(l, p.claim())
+	for i := range 4 {
+		booking = p.do(l, booking, middleware.Complete)
+		want(p, "Generation of a booking", booking.Generation, i)
+		undo := p.undo(l, booking)
+		want(p, "State of the booking", p.row(l, booking.Operation).State, middleware.Released)
+		want(p, "State of the cancel", p.row(l, undo.Operation).State, middleware.Done)
+		ids[booking.Operation], ids[undo.Operation] = true, true
+		p.refused(l, p.claimAs(undo.Identity))
+		booking = p.win(l, p.claimAs(booking.Identity))
+	}
+	want(p, "operations", len(ids), 8)
+}
+
+func undoUndone(p *probe) {
+	l := p.sys.Open()
+	booking := p.become(l, p.second(l), middleware.Done)
+	cancel := p.undo(l, booking)
+	released := p.row(l, booking.Operation)
+	p.undo(l, cancel)
+	want(p, "State of the cancel", p.row(l, cancel.Operation).State, middleware.Released)
+	p.same("the booking", released, p.row(l, booking.Operation))
+}
+
+// undoLate is an undo that a person freed, and whose result came after that.
+func undoLate(p *probe) {
+	l := p.sys.Open()
+	target := p.become(l, p.second(l), middleware.Done)
+	c := p.undoing(target)
+	c.Deadline = soon
+	row := p.do(l, p.win(l, c), middleware.Doubt)
+	p.tick(l, row.Operation)
+	row = p.do(l, row, middleware.NotHappened)
+	p.same("an undo that did not happen", target, p.row(l, target.Operation))
+	p.do(l, row, middleware.Complete)
+	want(p, "State of what is undone", p.row(l, target.Operation).State, middleware.Released)
+}

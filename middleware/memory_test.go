@@ -1,0 +1,22 @@
+package middleware_test
+
+import (
+	"testing"
+
+	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/middleware/ledgertest"
+)
+
+// memorySystem is the memory ledger as several processes would use it.
+func memorySystem(*testing.T) ledgertest.System {
+	l := middleware.Memory()
+	return ledgertest.System{
+		Open: func() middleware.Ledger { return l.Peer() },
+		Kill: func(l middleware.Ledger) { l.(*middleware.MemoryLedger).Die() },
+		Namespace: func(l middleware.Ledger, name string) middleware.Ledger {
+			return l.(*middleware.MemoryLedger).Namespace(name)
+		},
+	}
+}
+
+func TestMemoryLedgerKeepsTheContract(t *testing.T) { ledgertest.Run(t, memorySystem) }
