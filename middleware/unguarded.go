@@ -18,10 +18,10 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 		return registry.RefusedResult(c, err), nil
 	}
 	timeout := c.Info().Timeout
-	b := bounded(ctx, timeout)
+	bctx, b := bounded(ctx, timeout)
 	defer time.AfterFunc(timeout, b.expire).Stop()
 	out := make(chan outcome, 1)
-	go func() { out <- protect(b, g.next, c) }()
+	go g.into(bctx, c, out)
 	var o outcome
 	select {
 	case o = <-out:
@@ -48,6 +48,10 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 	}
 }
 
+func (g *guard) into(ctx context.Context, c *registry.Call, out chan<- outcome) {
+	out <- protect(ctx, g.next, c)
+}
+
 // ofTool reports whether an error is the tool's own and not a middleware's.
 func ofTool(err error) bool {
 	_, tool := errors.AsType[*registry.ToolError](err)
@@ -65,12 +69,12 @@ type boundedContext struct {
 	err      error // set before done is closed
 }
 
-func bounded(ctx context.Context, timeout time.Duration) *boundedContext {
+func bounded(ctx context.Context, timeout time.Duration) (context.Context, *boundedContext) {
 	b := &boundedContext{Context: ctx, deadline: time.Now().Add(timeout), done: make(chan struct{})}
 	if d, ok := ctx.Deadline(); ok && d.Before(b.deadline) {
 		b.deadline = d
 	}
-	return b
+	return b, b
 }
 
 func (b *boundedContext) expire() { b.end(context.DeadlineExceeded) }
