@@ -94,16 +94,17 @@ func (a *attempt) invoke() stage {
 	if info.Recovery == registry.Rerun && !info.HasLookup && info.Effect == registry.NonIdempotentWrite {
 		try.WindowEnd = a.row.KeySince.Add(info.KeyWindow - a.g.Margin)
 	}
-	ctx, cancel := context.WithDeadline(registry.WithAttempt(a.ctx, try), end)
-	defer cancel()
+	ctx, b := bounded(registry.WithAttempt(a.ctx, try), end)
 	over := make(chan struct{})
-	timer := time.AfterFunc(time.Until(end)+min(graceTime, a.g.Margin), func() {
+	watch := watched(b, time.Until(end), min(graceTime, a.g.Margin), func() {
 		defer close(over)
 		a.timedOut()
 	})
 	a.held.Begin()
 	o := protect(ctx, a.g.next, a.call)
-	if timer.Stop() {
+	inTime := watch.stop()
+	b.end(context.Canceled)
+	if inTime {
 		a.held.Returned()
 		return a.returned(o)
 	}
@@ -232,9 +233,7 @@ func (a *attempt) step(s Step) Transition {
 // lives; the error returned is ErrLost or an *EarlyError.
 func (a *attempt) change(t Transition, o *outcome) (row Row, err error) {
 	a.g.retry(func(try int) bool {
-		ctx, cancel := context.WithTimeout(a.ctx, storeTime)
-		defer cancel()
-		row, err = a.g.ledger.Change(ctx, t)
+		row, err = a.g.ledger.Change(a.ctx, t)
 		if try > 1 && errors.Is(err, ErrLost) && a.committed(&row, t) {
 			err = nil
 		}

@@ -84,9 +84,7 @@ func (m *meeting) note(ctx context.Context) error {
 	if m.noted {
 		return nil
 	}
-	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
-	n, err := m.g.ledger.Note(wctx, m.row.Operation, aliasOf(m.c))
+	n, err := m.g.ledger.Note(context.WithoutCancel(ctx), m.row.Operation, aliasOf(m.c))
 	if err != nil {
 		return err
 	}
@@ -99,10 +97,10 @@ func (m *meeting) note(ctx context.Context) error {
 func (m *meeting) wait(ctx context.Context) (bool, error) {
 	for {
 		changed, unsaved := m.g.ledger.Handlers().watch(m.row.Operation)
-		row, ok, err := m.g.ledger.Find(ctx, Query{Operation: m.row.Operation, Run: m.c.Run.ID})
+		row, ok, err := m.g.find(ctx, m.c, Query{Operation: m.row.Operation, Run: m.c.Run.ID})
 		switch {
 		case err != nil:
-			return false, m.g.lookErr(m.c, err)
+			return false, err
 		case !ok:
 			return false, ErrLost
 		case unsaved != nil && (row.State == Running || row.State == InDoubt):
@@ -172,9 +170,7 @@ func (g *guard) takeOver(ctx context.Context, c *registry.Call, row Row) (*attem
 	}
 	change := func(s Step) (Row, error) {
 		t.Step = s
-		wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-		defer cancel()
-		return g.ledger.Change(wctx, t)
+		return g.ledger.Change(context.WithoutCancel(ctx), t)
 	}
 	began := time.Now()
 	begin := func(row Row) *attempt {

@@ -68,8 +68,7 @@ const (
 	defaultMargin    = 30 * time.Second
 	defaultRepeats   = 3
 	defaultMaxResult = 40_000
-	maxStored        = 10 << 20 // bytes of a result that a ledger keeps
-	storeTime        = 10 * time.Second
+	maxStored        = 10 << 20    // bytes of a result that a ledger keeps
 	graceTime        = time.Second // for a handler to return after its context has ended
 	maxAttempts      = 3
 	maxDecisions     = 16 // times that one call may lose and decide anew
@@ -144,12 +143,19 @@ func (g *guard) handle(ctx context.Context, c *registry.Call) (registry.Result, 
 
 // decide answers a call from what the ledger says now, or claims it. again: it was overtaken and must look anew.
 func (g *guard) decide(ctx context.Context, c *registry.Call) (res registry.Result, again bool, err error) {
-	row, ok, err := g.ledger.Find(ctx, Query{Run: c.Run.ID, Turn: c.Turn, Position: c.Position})
-	if err != nil {
-		return registry.Result{}, false, g.lookErr(c, err)
+	identity, _ := c.Operation()
+	undoes := c.Refusal() == nil && c.Info().Undoes != ""
+	q := Query{Run: c.Run.ID, Turn: c.Turn, Position: c.Position, Identity: identity}
+	if undoes {
+		q.Identity = "" // it depends on what is undone
 	}
-	seenAlias := ""
-	if ok {
+	row, _, err := g.find(ctx, c, q)
+	if err != nil {
+		return registry.Result{}, false, err
+	}
+	var target Row
+	seenAlias, known := "", row.Found == nil && !undoes
+	if row.Found != nil {
 		seenAlias = row.Operation
 		if sameCall(row.Found, c) && row.State != Free {
 			return g.meet(ctx, c, row, true)
@@ -158,15 +164,24 @@ func (g *guard) decide(ctx context.Context, c *registry.Call) (res registry.Resu
 	if err := check(ctx, c); err != nil {
 		return registry.RefusedResult(c, err), false, nil
 	}
-	identity, target, err := g.identify(ctx, c)
-	if err != nil {
-		return registry.Result{}, false, err
+	if undoes {
+		if identity, target, err = g.undo(ctx, c); err != nil {
+			return registry.Result{}, false, err
+		}
 	}
-	if row, ok, err = g.ledger.Find(ctx, Query{Run: c.Run.ID, Identity: identity}); err != nil {
-		return registry.Result{}, false, g.lookErr(c, err)
+	if !known {
+		if row, _, err = g.find(ctx, c, Query{Run: c.Run.ID, Identity: identity}); err != nil {
+			return registry.Result{}, false, err
+		}
 	}
-	if ok && row.State != Free && row.State != Released && !row.Expired() {
+	switch row.State {
+	case Running, InDoubt:
 		return g.meet(ctx, c, row, false)
+	case Done:
+		if !row.Expired() {
+			return g.meet(ctx, c, row, false)
+		}
+	case Free, Released:
 	}
 	if target.Operation != "" && target.State != Done {
 		return notUndoable(c, target), false, nil
@@ -194,8 +209,13 @@ func deref(r *registry.Result) registry.Result {
 	return *r
 }
 
-func (g *guard) lookErr(c *registry.Call, err error) error {
-	return fmt.Errorf("middleware: looking up the operation of a call of %s: %w", c.Tool, err)
+// find is the row that q says, zero for none.
+func (g *guard) find(ctx context.Context, c *registry.Call, q Query) (Row, bool, error) {
+	row, ok, err := g.ledger.Find(ctx, q)
+	if err != nil {
+		return Row{}, false, fmt.Errorf("middleware: looking up the operation of a call of %s: %w", c.Tool, err)
+	}
+	return row, ok, nil
 }
 
 // sameCall reports whether the call at a place is the one that was seen there before.
@@ -217,20 +237,13 @@ func check(ctx context.Context, c *registry.Call) (err error) {
 	return c.Check(ctx)
 }
 
-// identify gives the identity of the call's operation and, for an undo, the operation that it undoes: its id is part of
-// the identity, so that book, cancel, book, cancel are four operations.
-func (g *guard) identify(ctx context.Context, c *registry.Call) (identity string, target Row, err error) {
+// undo gives the identity of an undo and the operation that it undoes: its id is part of the identity, so that book,
+// cancel, book, cancel are four operations.
+func (g *guard) undo(ctx context.Context, c *registry.Call) (identity string, target Row, err error) {
 	identity, _ = c.Operation()
-	info := c.Info()
-	if info.Undoes == "" {
-		return identity, Row{}, nil
-	}
-	target, ok, err := g.ledger.Find(ctx, Query{Tool: info.Undoes, Resource: c.Resource()})
-	if err != nil {
-		return "", Row{}, g.lookErr(c, err)
-	}
-	if !ok { // it was made elsewhere: an operation like any other
-		return identity, Row{}, nil
+	target, ok, err := g.find(ctx, c, Query{Tool: c.Info().Undoes, Resource: c.Resource()})
+	if err != nil || !ok { // none: it was made elsewhere, and this is an operation like any other
+		return identity, Row{}, err
 	}
 	return undoIdentity(identity, target.Operation), target, nil
 }
@@ -241,11 +254,9 @@ func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (regis
 	claim.Call, claim.Conversation, claim.Input, claim.Token = aliasOf(c), c.Run.Conversation, c.Input(), rand.Text()
 	claim.Resource, claim.ResourceOut = c.Resource(), info.ResourceOut
 	claim.Deadline, claim.KeyWindow, claim.Keep = info.Timeout+g.Margin, info.KeyWindow, info.Keep
-	// The caller's cancel must not leave a claim that nobody runs.
-	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
 	began := time.Now()
-	row, won, err := g.ledger.Claim(wctx, claim)
+	// The caller's cancel must not leave a claim that nobody runs.
+	row, won, err := g.ledger.Claim(context.WithoutCancel(ctx), claim)
 	if err != nil {
 		go g.dropClaim(context.WithoutCancel(ctx), claim)
 		return registry.Result{}, false, fmt.Errorf("middleware: claiming an operation of %s: %w: the tool was not run", c.Tool, err)
@@ -267,16 +278,14 @@ func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (regis
 // dropClaim frees a claim whose commit is in doubt, since nobody will run it.
 func (g *guard) dropClaim(ctx context.Context, c Claim) {
 	g.retry(func(int) bool {
-		rctx, cancel := context.WithTimeout(ctx, storeTime)
-		defer cancel()
-		row, ok, err := g.ledger.Find(rctx, Query{Identity: c.Identity})
+		row, ok, err := g.ledger.Find(ctx, Query{Identity: c.Identity})
 		if err != nil {
 			return false
 		}
 		if !ok || row.Token != c.Token {
 			return true
 		}
-		_, err = g.ledger.Change(rctx, Transition{Step: GiveBack, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, NewKey: !row.Unclear})
+		_, err = g.ledger.Change(ctx, Transition{Step: GiveBack, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, NewKey: !row.Unclear})
 		return err == nil || errors.Is(err, ErrLost)
 	})
 }
