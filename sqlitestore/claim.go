@@ -1,0 +1,140 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/toolonce/toolonce/middleware"
+)
+
+const (
+	lastGeneration = `SELECT coalesce(max(generation), -1) FROM operations WHERE namespace = +?1 AND identity = +?2 AND released > 0`
+
+	insertOperation = `INSERT INTO operations (id, namespace, identity, fingerprint, canonical, tool, state, token, attempt,
+			deadline, owner, generation, key, key_since, unclear, undoes, resource, resource_out, run, turn, position, call_id,
+			arguments, conversation, created, since, keep, input)
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6, 'running', ?7, 1, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
+			?23, ?24, ?25
+		WHERE ` + undoneIsDone + ` AND NOT EXISTS (SELECT 1 FROM operations WHERE namespace = +?2 AND identity = +?3 AND released > 0
+			AND generation > ?26) AND ?1 >= (` + lowestID + `)
+		ON CONFLICT (namespace, identity, released) DO NOTHING`
+	undoneIsDone = `(?14 IS NULL OR EXISTS (SELECT 1 FROM operations WHERE id = +?14 AND namespace = +?2 AND state = 'done'))`
+
+	// The first arguments are those of insertOperation; the last one is the token seen.
+	claimFree = `UPDATE operations SET fingerprint = +?4, canonical = +?5, tool = +?6, state = 'running', listed = 1, token = +?7, attempt = 1,
+			deadline = max(deadline, ?8), owner = +?9, settle = NULL, settler = 0, key = +?11, key_since = +?12, by_person = 0, undoes = +?14,
+			resource = +?15, resource_out = +?16, run = +?17, turn = +?18, position = +?19, call_id = +?20, arguments = +?21, conversation = +?22,
+			since = +?23, keep = +?24, input = +?25, result = NULL, done_at = 0, expires = 0, settled_by = '', settled_why = ''
+		WHERE id = +?1 AND namespace = +?2 AND identity = +?3 AND state = 'free' AND token = +?26 AND generation = +?10 AND unclear = +?13
+			AND ` + undoneIsDone
+
+	forgetExpired = `DELETE FROM operations
+		WHERE id = +?1 AND namespace = +?2 AND state = 'done' AND token = +?3 AND expires > 0 AND expires <= ?4`
+
+	// keepCall gives the alias of the claim that is over what it has left to the operation's row.
+	keepCall = `UPDATE aliases SET call_id = +?6, tool = +?7, arguments = +?8, fingerprint = +?9
+		WHERE namespace = +?1 AND run = +?2 AND turn = +?3 AND position = +?4 AND operation = +?5 AND call_id IS NULL`
+
+	placed     = `SELECT operation, EXISTS (SELECT 1 FROM operations WHERE id = aliases.operation) FROM aliases` + atPlace
+	clearPlace = `DELETE FROM aliases` + atPlace
+	claimAgain = `INSERT INTO aliases (namespace, run, turn, position, operation) VALUES (?1, ?2, ?3, ?4, ?5)`
+	countClaim = `UPDATE aliases SET repeats = ?5` + atPlace
+	atPlace    = ` WHERE namespace = +?1 AND run = +?2 AND turn = +?3 AND position = +?4`
+
+	noteAlias = `INSERT INTO aliases (namespace, run, turn, position, operation, call_id, tool, arguments, fingerprint, repeats)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+		ON CONFLICT DO UPDATE SET operation = ?5, call_id = ?6, tool = ?7, arguments = ?8, fingerprint = ?9, repeats = ?10
+		WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = aliases.operation)`
+	noteCounted = `INSERT INTO aliases (namespace, run, turn, position, operation, call_id, tool, arguments, fingerprint, repeats)
+		SELECT ?1, ?2, 0, coalesce(max(position) + 1, 0), ?3, ?4, ?5, ?6, ?7, ?8
+		FROM aliases WHERE namespace = +?1 AND run = +?2 AND turn = 0`
+)
+
+// Claim implements middleware.Ledger. A context that has ended claims nothing; one that ends later changes nothing.
+func (s *Store) Claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
+	row, won, err = s.claim(ctx, c)
+	if err != nil {
+		return middleware.Row{}, false, s.f.wrap("claiming an operation in", err)
+	}
+	return row, won, nil
+}
+
+func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
+	if ctx.Err() != nil {
+		return row, false, context.Cause(ctx)
+	}
+	done, err := s.f.starting()
+	if err != nil {
+		return row, false, err
+	}
+	defer done()
+	s.f.owners.used.Store(true)
+	if s.f.claims.Add(1)%raiseEvery == 0 {
+		if err := s.f.raise(ctx); err != nil {
+			return row, false, err
+		}
+	}
+	n := claiming{s: s, c: c}
+	if c.Seen.Operation == "" && c.SeenAlias == "" && c.Call.Turn > 0 && !c.Repeat {
+		err = s.f.writer.single(ctx, n.first)
+	}
+	if err == nil && !n.won {
+		for range 8 { // ids are random: even the second try is rare
+			n = claiming{s: s, c: c}
+			if err = s.f.writer.do(ctx, n.run); !sameKey(err) {
+				break
+			}
+		}
+	}
+	if err != nil {
+		return row, false, err
+	}
+	if !n.won {
+		row, err = s.inTheWay(ctx, c)
+		return row, false, err
+	}
+	row, err = s.row(ctx, &n.r)
+	return row, err == nil, err
+}
+
+// inTheWay is what the place of a call means, or else who holds the identity; zero if there is none.
+func (s *Store) inTheWay(ctx context.Context, c middleware.Claim) (middleware.Row, error) {
+	ctx = context.WithoutCancel(ctx)
+	place, ok, err := s.find(ctx, middleware.Query{Run: c.Call.Run, Turn: c.Call.Turn, Position: c.Call.Position})
+	if err != nil || ok && place.Operation != c.SeenAlias {
+		return place, err
+	}
+	row, ok, err := s.find(ctx, middleware.Query{Run: c.Call.Run, Identity: c.Identity})
+	if err != nil || !ok || row.State == middleware.Released {
+		return middleware.Row{}, err
+	}
+	return row, nil
+}
+
+// Note implements middleware.Ledger.
+func (s *Store) Note(ctx context.Context, operation string, call middleware.Alias) (repeats int, err error) {
+	err = s.f.writer.do(ctx, func(x *tx) error {
+		var r record
+		ok, err := x.one(byID, r.dest(), idOf(operation), s.namespace)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return middleware.ErrLost
+		}
+		rest := []any{r.id, call.CallID, call.Tool, pack(call.Arguments), pack(call.Fingerprint), pack(r.Identity)}
+		if call.Turn > 0 {
+			_, err = x.exec(noteAlias, append([]any{s.namespace, call.Run, call.Turn, call.Position}, rest...)...)
+		} else {
+			_, err = x.exec(noteCounted, append([]any{s.namespace, call.Run}, rest...)...)
+		}
+		if err == nil {
+			repeats, err = s.repeats(x, call.Run, r.Identity)
+		}
+		return err
+	})
+	if errors.Is(err, middleware.ErrLost) {
+		return 0, err
+	}
+	return repeats, s.f.wrap("noting a repeat in", err)
+}

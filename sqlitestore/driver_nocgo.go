@@ -1,0 +1,24 @@
+//go:build !cgo
+
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"time"
+)
+
+const driverMissing = "this program was built without cgo, which SQLite's driver needs: build it with CGO_ENABLED=1 and a C compiler"
+
+func newConnector(string, time.Duration, bool) (driver.Connector, error) {
+	return nil, ErrUnsupported
+}
+
+func probe(context.Context, string) (stamp, error) { return stamp{}, ErrUnsupported }
+
+func sqliteKind(error) error { return nil }
+
+func sameKey(error) bool { return false }
+
+func inTransaction(*sql.Conn) bool { return false }

@@ -1,0 +1,79 @@
+//go:build cgo
+
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"os"
+	"time"
+)
+
+// Die lets the lock of the store's owner go, as the end of its process would.
+func (s *Store) Die() { _ = s.f.owners.lock.Close() }
+
+// LoseLock removes the lock file of the store's owner.
+func (s *Store) LoseLock() error { return os.Remove(s.f.owners.file(s.f.owners.name)) }
+
+// SetClock makes the store's clock one of the test's.
+func (s *Store) SetClock(now func() time.Time) { s.f.now = now }
+
+// Write runs a statement on the connection that writes.
+func (s *Store) Write(query string) error {
+	return s.f.writer.hold(context.Background(), func(x *tx, _ time.Time) error { return x.script(query) })
+}
+
+// Pragmas reads pragmas on several connections at a time: the one that writes, then those that read.
+func (s *Store) Pragmas(n int, names ...string) ([][]string, error) {
+	ctx := context.Background()
+	var all [][]string
+	read := func(c *sql.Conn) error {
+		var values []string
+		for _, name := range names {
+			var v string
+			if err := c.QueryRowContext(ctx, "PRAGMA "+name).Scan(&v); err != nil {
+				return err
+			}
+			values = append(values, v)
+		}
+		all = append(all, values)
+		return nil
+	}
+	if err := s.f.writer.hold(ctx, func(x *tx, _ time.Time) error { return read(x.w.conn) }); err != nil {
+		return nil, err
+	}
+	for range n {
+		c, err := s.f.reader.db.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = c.Close() }()
+		if err := read(c); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Connector is one that sets synchronous to something else than it wants.
+func Connector(path string) (driver.Connector, error) {
+	c, err := newConnector(path, time.Second, true)
+	if err != nil {
+		return nil, err
+	}
+	c.(*connector).dsn += "&_sync=NORMAL"
+	return c, nil
+}
+
+// Owner is the name of the store's owner.
+func (s *Store) Owner() string { return s.f.owners.name }
+
+// Raise raises the lowest id that a new operation may have.
+func (s *Store) Raise() error { return s.f.raise(context.Background()) }
+
+// AboveLow counts the rows from there on.
+func (s *Store) AboveLow() (n int, err error) {
+	_, err = s.f.reader.one(context.Background(), manyAbove, []any{&n}, 1_000_000)
+	return n, err
+}

@@ -1,0 +1,155 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+
+	"github.com/toolonce/toolonce/middleware"
+)
+
+// Every query names the namespace. Where repeats are counted, the first two arguments are it and the
+// run that is asked for.
+//
+// A bare parameter that is compared with a column makes SQLite prepare the statement again whenever it is bound, in case
+// a small integer would call for another plan: ten times the work of the query. Hence the + before them.
+var (
+	byID        = `SELECT ` + all + ` FROM operations WHERE id = +?1 AND namespace = +?2`
+	read        = `SELECT ` + all + `, (` + countRepeats + ` = operations.identity) FROM `
+	byOperation = read + `operations WHERE id = +?3 AND namespace = +?1`
+	byIdentity  = read + `operations WHERE namespace = +?1 AND identity = +?3 ORDER BY released = 0 DESC, generation DESC LIMIT 1`
+	byPlace     = `SELECT aliases.call_id IS NULL, aliases.call_id, aliases.tool, aliases.arguments, aliases.fingerprint, ` +
+		strings.TrimPrefix(read, `SELECT `) + `aliases JOIN operations ON operations.id = aliases.operation AND operations.namespace = +?1
+		WHERE aliases.namespace = +?1 AND aliases.run = +?2 AND aliases.turn = +?3 AND aliases.position = +?4`
+	byResource = read + `operations WHERE namespace = +?1 AND tool = +?3 AND resource = +?4 AND state <> 'free'
+		ORDER BY CASE state WHEN 'done' THEN 0 WHEN 'released' THEN 2 ELSE 1 END, created DESC, id DESC LIMIT 1`
+)
+
+// whichOperation finds at once that a call is new, which most calls are.
+const whichOperation = `SELECT EXISTS (SELECT 1 FROM aliases JOIN operations ON operations.id = aliases.operation AND operations.namespace = +?1
+		WHERE aliases.namespace = +?1 AND aliases.run = +?2 AND aliases.turn = +?3 AND aliases.position = +?4),
+	EXISTS (SELECT 1 FROM operations WHERE namespace = +?1 AND identity = +?5)`
+
+const countRepeats = `SELECT count(*) FROM aliases AS repeated WHERE repeated.namespace = +?1 AND repeated.run = +?2 AND repeated.repeats`
+
+// Find implements middleware.Ledger. It looks at the context before it starts: what it does then is over in microseconds,
+// and to watch a context meanwhile takes longer.
+func (s *Store) Find(ctx context.Context, q middleware.Query) (row middleware.Row, ok bool, err error) {
+	if ctx.Err() != nil {
+		return row, false, s.f.wrap("looking for an operation in", context.Cause(ctx))
+	}
+	if row, ok, err = s.find(context.WithoutCancel(ctx), q); err != nil {
+		return middleware.Row{}, false, s.f.wrap("looking for an operation in", err)
+	}
+	return row, ok, nil
+}
+
+func (s *Store) find(ctx context.Context, q middleware.Query) (middleware.Row, bool, error) {
+	var r record
+	var found *middleware.Alias
+	var ok bool
+	var err error
+	if q.Operation == "" && q.Turn > 0 && q.Identity != "" {
+		var placed, known bool
+		if _, err := s.f.one(ctx, whichOperation, []any{&placed, &known}, s.namespace, q.Run, q.Turn, q.Position, pack(q.Identity)); err != nil {
+			return middleware.Row{}, false, err
+		}
+		if !placed {
+			q.Turn = 0
+		}
+		if !known {
+			q.Identity = ""
+		}
+	}
+	read := func(query string, args ...any) {
+		if err == nil && !ok {
+			ok, err = s.f.one(ctx, query, r.found(), append([]any{s.namespace, q.Run}, args...)...)
+		}
+	}
+	switch {
+	case q.Operation != "":
+		read(byOperation, idOf(q.Operation))
+	case q.Turn > 0:
+		found, err = s.place(ctx, &r, q.Run, q.Turn, q.Position)
+		ok = found != nil
+	}
+	if q.Identity != "" {
+		read(byIdentity, pack(q.Identity))
+	}
+	if q.Resource != "" {
+		read(byResource, q.Tool, pack(q.Resource))
+	}
+	if err != nil || !ok {
+		return middleware.Row{}, false, err
+	}
+	row, err := s.row(ctx, &r)
+	row.Found = found
+	return row, err == nil, err
+}
+
+// place reads the alias at the place of a call, and the operation that it means. It is nil where there is none.
+func (s *Store) place(ctx context.Context, r *record, run string, turn, position int) (*middleware.Alias, error) {
+	var claimer bool
+	var id, tool sql.NullString
+	var arguments, fingerprint hash
+	dest := append([]any{&claimer, &id, &tool, &arguments, &fingerprint}, r.found()...)
+	ok, err := s.f.one(ctx, byPlace, dest, s.namespace, run, turn, position)
+	if err != nil || !ok {
+		return nil, err
+	}
+	a := &middleware.Alias{Run: run, Turn: turn, Position: position, CallID: id.String, Tool: tool.String, Arguments: string(arguments), Fingerprint: string(fingerprint)}
+	if claimer {
+		a.CallID, a.Tool, a.Arguments, a.Fingerprint = r.Claimer.CallID, r.Tool, r.Claimer.Arguments, r.Fingerprint
+	}
+	return a, nil
+}
+
+// List implements middleware.Lister. No states are all states.
+func (s *Store) List(ctx context.Context, states []middleware.State, limit int) ([]middleware.Row, error) {
+	rows, err := s.list(ctx, states, limit)
+	return rows, s.f.wrap("listing operations of", err)
+}
+
+// listing selects the rows in the states given, all for none.
+func listing(states []middleware.State) string {
+	query := `SELECT ` + all + ` FROM operations WHERE namespace = +?1`
+	if len(states) == 0 {
+		return query
+	}
+	var in []string
+	open := true
+	for _, st := range states {
+		switch st {
+		case middleware.Running, middleware.InDoubt, middleware.Done, middleware.Free, middleware.Released:
+			in = append(in, "'"+string(st)+"'")
+			open = open && (st == middleware.Running || st == middleware.InDoubt)
+		}
+	}
+	query += ` AND state IN (` + strings.Join(in, ", ") + `)`
+	if !open {
+		return query
+	}
+	return query + ` AND listed = 1 UNION ALL ` + query + ` AND listed = 0 AND id >= (` + lowestID + `)`
+}
+
+func (s *Store) list(ctx context.Context, states []middleware.State, limit int) ([]middleware.Row, error) {
+	if limit <= 0 {
+		limit = -1
+	}
+	var found []*record
+	err := s.f.reader.each(ctx, listing(states)+` ORDER BY since DESC, id DESC LIMIT ?2`, func(rows *sql.Rows) error {
+		r := &record{}
+		found = append(found, r)
+		return rows.Scan(r.dest()...)
+	}, s.namespace, limit)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]middleware.Row, len(found))
+	for i, r := range found {
+		if rows[i], err = s.row(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,86 @@
+package sqlitestore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/registry"
+	"github.com/toolonce/toolonce/sqlitestore"
+)
+
+type payment struct {
+	Order    string `json:"order" once:"key"`
+	Cents    int64  `json:"cents" jsonschema:"minimum=1"`
+	Currency string `json:"currency"`
+	Reason   string `json:"reason,omitempty" once:"-"`
+}
+
+// newGuardedCall is a whole call through the registry, Once and the store, of a tool that does nothing.
+func newGuardedCall(b *testing.B) func() {
+	s, err := sqlitestore.Open(b.TempDir()+"/once.db", nil)
+	check(b, err)
+	b.Cleanup(func() { check(b, s.Close()) })
+	r, result := registry.New(), strings.Repeat("r", 200)
+	registry.Add(r, registry.Tool[payment, string]{Name: "pay", Effect: registry.NonIdempotentWrite, Run: func(context.Context, payment) (string, error) { return result, nil }})
+	handle, n := r.Handler(middleware.Once(s, nil)), 0
+	return func() {
+		n++
+		res, err := handle(b.Context(), &registry.Call{
+			Run: registry.Run{ID: fmt.Sprint("run-", n/4)}, Turn: n%4 + 1, ID: "call_0123456789abcdef01234567", Tool: "pay",
+			Arguments: fmt.Sprintf(`{"order":"A-%d","cents":1999,"currency":"EUR","reason":"it arrived broken"}`, n),
+		})
+		check(b, err)
+		if res.Verdict != registry.Executed {
+			b.Fatal(res)
+		}
+	}
+}
+
+// newRaw is one block overwritten and synced.
+func newRaw(b *testing.B) func() {
+	f, err := os.Create(b.TempDir() + "/raw")
+	check(b, err)
+	b.Cleanup(func() { check(b, f.Close()) })
+	block := make([]byte, 4096)
+	_, err = f.Write(block)
+	check(b, err)
+	check(b, f.Sync())
+	return func() {
+		_, err := f.WriteAt(block, 0)
+		check(b, err)
+		check(b, unix.Fdatasync(int(f.Fd())))
+	}
+}
+
+// BenchmarkGuardedCall measures a guarded call beside its floor (two commits by hand) and that beside a bare fdatasync,
+// in turns, in one run. Bar: 1.3 times the floor. The run is void where the floor is over 3.0 times the bare one.
+func BenchmarkGuardedCall(b *testing.B) {
+	steps := []func(){newRaw(b), newFloor(b), newGuardedCall(b)}
+	times := make([][]time.Duration, len(steps))
+	for b.Loop() {
+		for i, f := range steps {
+			began := time.Now()
+			f()
+			times[i] = append(times[i], time.Since(began))
+		}
+	}
+	var p50 [3]float64
+	for i := range times {
+		slices.Sort(times[i])
+		p50[i] = float64(times[i][len(times[i])/2].Nanoseconds()) / 1e3
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(p50[0], "raw-p50-us")
+	b.ReportMetric(p50[1], "floor-p50-us")
+	b.ReportMetric(p50[2], "guarded-p50-us")
+	b.ReportMetric(p50[1]/p50[0], "floor/raw(void>3.0)")
+	b.ReportMetric(p50[2]/p50[1], "guarded/floor(bar:1.3)")
+}

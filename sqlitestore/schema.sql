@@ -1,0 +1,90 @@
+-- Version 1. Hashes are kept as bytes where they are lower-case hexadecimal, as text where they are not (ANY). Times are
+-- nanoseconds since 1970 of the clock of the process that wrote them, 0 for none.
+
+-- One row for each process instance that may own operations. Ids are never used again.
+CREATE TABLE owners (
+	id    INTEGER PRIMARY KEY AUTOINCREMENT,
+	name  TEXT    NOT NULL UNIQUE, -- of its lock file
+	since INTEGER NOT NULL,
+	gone  INTEGER NOT NULL DEFAULT 0 -- when it was seen to be gone; for good
+) STRICT;
+
+CREATE TABLE operations (
+	id           INTEGER PRIMARY KEY, -- milliseconds of its creation and a random part
+	namespace    TEXT    NOT NULL,
+	identity     ANY     NOT NULL,
+	released     INTEGER NOT NULL DEFAULT 0, -- 0, or its own id once it is released
+	fingerprint  ANY     NOT NULL,
+	canonical    INTEGER NOT NULL,
+	tool         TEXT    NOT NULL,
+	state        TEXT    NOT NULL CHECK (state IN ('running', 'in_doubt', 'done', 'free', 'released')),
+	listed       INTEGER NOT NULL DEFAULT 0, -- 1: in operations_open
+	token        ANY     NOT NULL,
+	attempt      INTEGER NOT NULL,
+	deadline     INTEGER NOT NULL,
+	owner        INTEGER NOT NULL,
+	settle       TEXT,
+	settler      INTEGER NOT NULL DEFAULT 0,
+	generation   INTEGER NOT NULL,
+	key          ANY, -- NULL: the next claim fixes it
+	key_since    INTEGER NOT NULL,
+	unclear      INTEGER NOT NULL DEFAULT 0,
+	by_person    INTEGER NOT NULL DEFAULT 0,
+	undoes       INTEGER,
+	resource     ANY,
+	resource_out TEXT    NOT NULL,
+	late         INTEGER NOT NULL DEFAULT 0,
+	run          TEXT    NOT NULL, -- of the call that claimed it, like the next four
+	turn         INTEGER NOT NULL,
+	position     INTEGER NOT NULL,
+	call_id      TEXT    NOT NULL,
+	arguments    ANY     NOT NULL,
+	conversation TEXT    NOT NULL,
+	created      INTEGER NOT NULL,
+	since        INTEGER NOT NULL,
+	done_at      INTEGER NOT NULL DEFAULT 0,
+	keep         INTEGER NOT NULL, -- how long it is known once it is done, 0: for ever
+	expires      INTEGER NOT NULL DEFAULT 0,
+	settled_by   TEXT    NOT NULL DEFAULT '',
+	settled_why  TEXT    NOT NULL DEFAULT '',
+	input        BLOB,
+	result       TEXT, -- NULL: none is kept
+	CHECK ((state = 'released') = (released <> 0))
+) STRICT;
+
+-- One row of an identity is running, in_doubt, done or free: all these have released = 0, so a change among these states
+-- does not touch the index.
+CREATE UNIQUE INDEX operations_identity ON operations (namespace, identity, released);
+-- What is running or in doubt: these, and what runs with an id from low on. So an operation that is claimed and soon
+-- done costs this index nothing.
+CREATE INDEX operations_open ON operations (namespace, state) WHERE listed = 1;
+CREATE INDEX operations_resource ON operations (namespace, tool, resource) WHERE resource IS NOT NULL;
+
+CREATE TABLE meta (
+	id  INTEGER PRIMARY KEY CHECK (id = 1),
+	low INTEGER NOT NULL -- no new operation has a lower id
+) STRICT;
+INSERT INTO meta (id, low) VALUES (1, 0);
+
+-- The calls that meant an operation. Where call_id is NULL the call is the one that claimed the operation and the rest
+-- stands there. Turn 0 has no places: its rows are numbered. An alias whose operation has been forgotten means nothing.
+CREATE TABLE aliases (
+	namespace   TEXT    NOT NULL,
+	run         TEXT    NOT NULL,
+	turn        INTEGER NOT NULL,
+	position    INTEGER NOT NULL,
+	operation   INTEGER NOT NULL,
+	call_id     TEXT,
+	tool        TEXT,
+	arguments   ANY,
+	fingerprint ANY,
+	repeats     ANY, -- the identity that the call repeats, NULL where it was executed for the first time
+	PRIMARY KEY (namespace, run, turn, position)
+) STRICT, WITHOUT ROWID;
+
+-- Who claims an operation for the first time has its call stand for it: one statement makes both rows or none.
+CREATE TRIGGER operations_claimed AFTER INSERT ON operations WHEN new.turn > 0 BEGIN
+	INSERT INTO aliases (namespace, run, turn, position, operation) VALUES (new.namespace, new.run, new.turn, new.position, new.id);
+END;
+
+CREATE INDEX aliases_repeats ON aliases (namespace, run, repeats) WHERE repeats IS NOT NULL;

@@ -1,0 +1,122 @@
+package sqlitestore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolonce/toolonce/middleware"
+)
+
+// Options of [Open]. nil and the zero value work.
+type Options struct {
+	// Drain is how long Close waits for handlers that still run; 0: 30 s.
+	Drain time.Duration
+	// WriteTimeout is how long a write waits for others to end theirs; 0: 10 s. It does not depend on the caller's
+	// context.
+	WriteTimeout time.Duration
+	// MustExist: a missing file is an error and is not made. It is for tools that look at a store.
+	MustExist bool
+	// AllowNetwork opens a file on a network file system too. Only one host may ever have it open.
+	AllowNetwork bool
+}
+
+func (o *Options) orDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.Drain == 0 {
+		d.Drain = 30 * time.Second
+	}
+	if d.WriteTimeout == 0 {
+		d.WriteTimeout = 10 * time.Second
+	}
+	return d
+}
+
+// Store is a ledger in a file, seen by one tenant. It is safe for use by any number of goroutines, and other processes
+// may have the file open.
+type Store struct {
+	f         *file
+	namespace string
+}
+
+var (
+	_ middleware.Ledger = (*Store)(nil)
+	_ middleware.Lister = (*Store)(nil)
+)
+
+// file is what all views share.
+type file struct {
+	path     string
+	opts     Options
+	ctx      context.Context // never ends: for what no caller's context may cut short
+	writer   *writer
+	reader   *reader
+	owners   *owners
+	handlers middleware.Handlers
+	now      func() time.Time // the store's clock: the only one
+
+	claims  atomic.Int64
+	gate    sync.RWMutex // held for reading by what makes this process run something
+	closing bool
+	leaving sync.Once
+	left    chan struct{} // closed when the file is
+	leftErr error
+}
+
+// Namespace is the same file seen by one tenant: it costs nothing, and no query of it meets rows of another. The
+// namespace of the store that Open returns is "".
+func (s *Store) Namespace(name string) *Store { return &Store{f: s.f, namespace: name} }
+
+// Handlers is the record of what this process runs under claims of the store, whatever the namespace.
+func (s *Store) Handlers() *middleware.Handlers { return &s.f.handlers }
+
+// Close waits until the handlers that run under claims of the store have returned, at most Options.Drain, and closes
+// the file for all namespaces. Nothing can be claimed any more as soon as it is called. Where handlers still run after
+// the wait it returns ErrRunning: their results are still stored, and the lock that shows other processes that this one
+// lives is held until they have returned. Closing twice is no error; it waits again.
+func (s *Store) Close() error {
+	f := s.f
+	f.gate.Lock()
+	f.closing = true
+	f.gate.Unlock()
+	f.leaving.Do(func() {
+		go func() {
+			if f.leftErr = f.handlers.Wait(f.ctx); f.leftErr == nil {
+				f.leftErr = f.wrap("closing", f.leave())
+			}
+			close(f.left)
+		}()
+	})
+	timer := time.NewTimer(f.opts.Drain)
+	defer timer.Stop()
+	select {
+	case <-f.left:
+		return f.leftErr
+	case <-timer.C:
+		return f.wrap("closing", fmt.Errorf("%w: waited for %s", ErrRunning, f.opts.Drain))
+	}
+}
+
+// leave is for when nothing runs any more.
+func (f *file) leave() error {
+	gone := f.owners.leave(f.ctx, f)
+	err := f.reader.close() // first: the last connection moves the write-ahead log into the file, if it can write
+	keep(&err, f.writer.close())
+	keep(&err, f.owners.release(gone))
+	return err
+}
+
+// starting keeps Close away while something is claimed that this process will run.
+func (f *file) starting() (done func(), err error) {
+	f.gate.RLock()
+	if f.closing {
+		f.gate.RUnlock()
+		return nil, ErrClosed
+	}
+	return f.gate.RUnlock, nil
+}
