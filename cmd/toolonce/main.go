@@ -1,0 +1,153 @@
+// Command toolonce shows the operations that a store remembers and settles those whose outcome nobody knows.
+//
+//	toolonce ops     -store sqlite:once.db -in-doubt
+//	toolonce show    -store sqlite:once.db OPERATION
+//	toolonce resolve -store sqlite:once.db OPERATION --happened --by ann --why "refund re_1 is in the dashboard"
+//
+// It exits with 0 when it did what was asked, with 1 when it was refused or failed and changed nothing, and with 2 when
+// it was called wrongly.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/toolonce/toolonce/sqlitestore"
+)
+
+// verb is one subcommand: it declares its flags and returns what runs after they are parsed.
+type verb struct {
+	name, args, short string
+	make              func(*flag.FlagSet) action
+}
+
+var verbs = []verb{
+	{"ops", "", "list operations, newest change first", opsVerb},
+	{"show", "OPERATION", "show one operation", showVerb},
+	{"resolve", "OPERATION", "settle an operation whose outcome is unknown", resolveVerb},
+}
+
+// action does what a verb is for.
+type action func(ctx context.Context, e *env, args []string) error
+
+// env is what a verb works with.
+type env struct {
+	ctx       context.Context // of the whole command
+	getenv    func(string) string
+	out       io.Writer
+	store     *sqlitestore.Store
+	storeFlag string
+	namespace string
+	json      bool
+}
+
+// usageError is a call that cannot be understood.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(&env{ctx: ctx, out: os.Stdout, getenv: os.Getenv}, os.Args[1:], os.Stderr))
+}
+
+func run(e *env, args []string, errw io.Writer) int {
+	err := dispatch(e, args)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	}
+	_, _ = fmt.Fprintf(errw, "toolonce: %s\n", escape(err.Error()))
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
+	return 1
+}
+
+func dispatch(e *env, args []string) error {
+	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "-help" || args[0] == "--help" {
+		usage(e.out)
+		return nil
+	}
+	for _, v := range verbs {
+		if v.name == args[0] {
+			return v.run(e, args[1:])
+		}
+	}
+	return usagef("there is no command %q: try toolonce help", args[0])
+}
+
+func usage(w io.Writer) {
+	_, _ = fmt.Fprint(w, "toolonce shows the operations of a store and settles those whose outcome nobody knows.\n\nCommands:\n")
+	for _, v := range verbs {
+		_, _ = fmt.Fprintf(w, "  toolonce %-8s %-10s %s\n", v.name, v.args, v.short)
+	}
+	_, _ = fmt.Fprint(w, "\nEach takes -store sqlite:PATH (or TOOLONCE_STORE) and -h for its flags.\nExit codes: 0 done, 1 refused or failed and nothing changed, 2 called wrongly.\n")
+}
+
+func (v verb) run(e *env, args []string) error {
+	fs := flag.NewFlagSet(v.name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&e.storeFlag, "store", e.getenv("TOOLONCE_STORE"), "the `store`: sqlite:PATH (default $TOOLONCE_STORE)")
+	fs.StringVar(&e.namespace, "namespace", "", "the tenant's `name`")
+	fs.BoolVar(&e.json, "json", false, "print JSON")
+	do := v.make(fs)
+	rest, err := parse(fs, args)
+	if errors.Is(err, flag.ErrHelp) {
+		_, _ = fmt.Fprintf(e.out, "usage: toolonce %s [flags] %s\n%s\n\n", v.name, v.args, v.short)
+		fs.SetOutput(e.out)
+		fs.PrintDefaults()
+		return err
+	}
+	if err != nil {
+		return usagef("%s: %w: try toolonce %s -h", v.name, err, v.name)
+	}
+	if n := len(strings.Fields(v.args)); len(rest) != n {
+		return usagef("%s takes %d arguments and got %d: toolonce %s [flags] %s", v.name, n, len(rest), v.name, v.args)
+	}
+	if err := e.open(); err != nil {
+		return err
+	}
+	err = do(e.ctx, e, rest)
+	return errors.Join(err, e.store.Close())
+}
+
+// parse takes flags before, between and after the arguments.
+func parse(fs *flag.FlagSet, args []string) (rest []string, err error) {
+	for {
+		if err := fs.Parse(args); err != nil {
+			return nil, err
+		}
+		if fs.NArg() == 0 {
+			return rest, nil
+		}
+		rest, args = append(rest, fs.Arg(0)), fs.Args()[1:]
+	}
+}
+
+// open opens the store, which must exist: a misspelt path must not look like an empty store.
+func (e *env) open() error {
+	if e.storeFlag == "" {
+		return usagef("no store: say -store sqlite:PATH or set TOOLONCE_STORE")
+	}
+	kind, path, ok := strings.Cut(e.storeFlag, ":")
+	if !ok || kind != "sqlite" {
+		return usagef("store %q is of no known kind: say sqlite:PATH", e.storeFlag)
+	}
+	s, err := sqlitestore.Open(path, &sqlitestore.Options{MustExist: true})
+	if err != nil {
+		return err
+	}
+	e.store = s.Namespace(e.namespace)
+	return nil
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+
+	"github.com/toolonce/toolonce/middleware"
+)
+
+// shown is what a person's verdict is bound to: the claim and the attempt that were looked at.
+func shown(r *middleware.Row) string {
+	h := sha256.Sum256([]byte(r.Token))
+	return fmt.Sprintf("%s.%d", hex.EncodeToString(h[:4]), r.Attempt)
+}
+
+func (e *env) find(ctx context.Context, id string) (middleware.Row, error) {
+	row, ok, err := e.store.Find(ctx, middleware.Query{Operation: id})
+	if err == nil && !ok {
+		err = fmt.Errorf("there is no operation %q in namespace %q: toolonce ops lists them", id, e.namespace)
+	}
+	return row, err
+}
+
+func showVerb(fs *flag.FlagSet) action {
+	data := fs.Bool("show-data", false, "print arguments, result and downstream key too: they may hold personal data")
+	return func(ctx context.Context, e *env, args []string) error {
+		row, err := e.find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if e.json {
+			return e.printJSON(operationOf(&row, *data))
+		}
+		e.show(&row, *data)
+		return nil
+	}
+}
+
+func (e *env) show(r *middleware.Row, data bool) {
+	o := operationOf(r, data)
+	line := func(name, value string) {
+		if value != "" {
+			e.printf("%-15s %s\n", name, escape(value))
+		}
+	}
+	line("operation", o.Operation)
+	state := o.State
+	if o.Orphan {
+		state += " (orphan: its process has died)"
+	}
+	line("state", state)
+	line("tool", o.Tool)
+	line("call", fmt.Sprintf("run %s, turn %d, position %d", o.Run, o.Turn, o.Position))
+	line("attempt", fmt.Sprint(o.Attempt))
+	line("created", o.Created)
+	line("since", o.Since)
+	line("done", o.DoneAt)
+	line("deadline", o.Deadline)
+	line("undoes", o.Undoes)
+	line("settled by", o.By)
+	line("because", o.Why)
+	if o.Late {
+		line("late result", "a result came that could not be stored: look at the provider for a second effect")
+	}
+	line("downstream key", o.Key)
+	line("arguments", o.Arguments)
+	line("result", o.Result)
+	if r.State == middleware.InDoubt || o.Orphan {
+		e.printf("\nLook at the provider, then say one of:\n")
+		e.printf("  toolonce resolve %s --happened --by NAME --why TEXT --shown %s -store %s%s\n", o.Operation, o.Shown, quote(e.storeFlag), e.namespaceFlag())
+		e.printf("  toolonce resolve %s --did-not-happen --by NAME --why TEXT --shown %s -store %s%s\n", o.Operation, o.Shown, quote(e.storeFlag), e.namespaceFlag())
+	}
+}
+
+func (e *env) namespaceFlag() string {
+	if e.namespace == "" {
+		return ""
+	}
+	return " -namespace " + quote(e.namespace)
+}
