@@ -1,0 +1,98 @@
+// Package examples_test runs what README shows.
+package examples_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolonce/toolonce/transcript"
+)
+
+// block is a fenced block of README.
+type block struct{ lang, text string }
+
+func blocks(t *testing.T) []block {
+	t.Helper()
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []block
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(string(b), -1) {
+		all = append(all, block{m[1], m[2]})
+	}
+	return all
+}
+
+// model refunds twice in one turn, once more a turn later, and then says so.
+func model() *transcript.Server {
+	call := func(id, arguments string) transcript.ToolCall {
+		return transcript.ToolCall{ID: id, Name: "issue_refund", Arguments: arguments}
+	}
+	return transcript.NewServer(transcript.Steps(
+		transcript.Step{Calls: []transcript.ToolCall{
+			call("call_1", `{"order_id":"1001","cents":500,"reason":"broken"}`),
+			call("call_2", `{"reason":"it arrived broken","cents":500,"order_id":"1001"}`),
+		}},
+		transcript.Step{Calls: []transcript.ToolCall{call("call_3", `{"order_id":"1001","cents":500,"reason":"broken"}`)}},
+		transcript.Step{Text: "Your 5.00 are on their way."},
+	), nil)
+}
+
+// TestREADMEProgramsPrintWhatREADMESays runs each Go program of README, whose output is the text block behind it.
+func TestREADMEProgramsPrintWhatREADMESays(t *testing.T) {
+	all, programs := blocks(t), 0
+	for i, b := range all {
+		if b.lang != "go" || !strings.HasPrefix(b.text, "package main") {
+			continue
+		}
+		programs++
+		if i+1 == len(all) || all[i+1].lang != "text" {
+			t.Fatalf("program %d of README has no output behind it", programs)
+		}
+		server := httptest.NewServer(model())
+		defer server.Close()
+		got := run(t, b.text, "OPENAI_API_KEY=x", "OPENAI_BASE_URL="+server.URL+"/v1")
+		if diff := cmp.Diff(all[i+1].text, got); diff != "" {
+			t.Errorf("program %d of README prints otherwise:\n%s", programs, diff)
+		}
+	}
+	if programs == 0 {
+		t.Error("README has no program")
+	}
+}
+
+// run builds a program inside this module, so that it uses the packages as they are, and runs it in an empty folder.
+func run(t *testing.T, program string, env ...string) string {
+	t.Helper()
+	src := filepath.Join("testdata", "readme") // patterns such as ./... leave it out
+	if err := os.MkdirAll(src, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll("testdata") })
+	if err := os.WriteFile(filepath.Join(src, "main.go"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "program")
+	ctx := context.WithoutCancel(t.Context())
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "./"+src).CombinedOutput(); err != nil {
+		t.Fatalf("building a program of README: %v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(ctx, bin)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("running a program of README: %v\n%s", err, out)
+	}
+	return string(out)
+}
