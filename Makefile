@@ -1,0 +1,39 @@
+# Everything a developer runs. The gate, .ci/run, calls the same targets.
+GOLANGCI_LINT_VERSION = v2.15.0
+LINT = bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+.PHONY: help test race lint fmt field crash bench demo
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 8
+
+test: ## run the tests
+	go test ./...
+
+race: ## run the tests with the race detector
+	go test -race ./...
+
+lint: $(LINT) ## run the linters, go vet among them
+	$(LINT) run ./...
+	go mod tidy -diff
+
+$(LINT):
+	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv bin/golangci-lint $@
+
+fmt: ## format the code
+	gofmt -w .
+
+field: export TOOLONCE_FIELD_DATA := $(abspath $(or $(TOOLONCE_FIELD_DATA),../shared))
+field: ## check the verdicts on saved transcripts, in TOOLONCE_FIELD_DATA
+	@test -d "$(TOOLONCE_FIELD_DATA)/transcripts" || { echo "make field: no folder $(TOOLONCE_FIELD_DATA)/transcripts: set TOOLONCE_FIELD_DATA to the folder that holds it" >&2; exit 1; }
+	go test -count=1 -v -run '^TestField' ./transcript
+
+crash: ## kill real processes at every point of a guarded call
+	go test -count=1 -v -run '^TestKilled' ./sqlitestore
+
+bench: ## measure, each figure beside its floor
+	go test -run '^$$' -bench . -benchtime 2s ./registry/... ./middleware ./sqlitestore
+
+demo: ## tell the story of one refund, without and with the guard
+	go run ./examples/refund-bot
