@@ -140,7 +140,7 @@ type Claim struct {
 //     attempt 1, fingerprint, input and claimer of this call. The key stays with its generation.
 //  3. Claim with a done row Seen takes its place if id, state and token are as seen, place and Undoes as in 1, and it is
 //     expired and no open call points to it: the old row goes with its aliases, the new one has a new id and keeps the
-//     generation.
+//     generation with all that is known of its key.
 //  4. to 14. are the steps of [Transition].
 //  15. Note adds the alias of a repeat to an operation and returns how often the run has repeated the identity, this
 //     call included. The same place again adds and counts nothing. A place that points elsewhere is left alone unless

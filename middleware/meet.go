@@ -164,6 +164,8 @@ func claimedBy(r *Row, c *registry.Call) bool {
 func (g *guard) takeOver(ctx context.Context, c *registry.Call, row Row) (*attempt, error) {
 	info := c.Info()
 	stored, err := c.With(row.Input)
+	held := g.ledger.Handlers().Open(row.Operation) // from before the step on, as for a claim
+	defer held.End()
 	t := Transition{Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, State: row.State}
 	if row.State == Running {
 		t.Owner = row.Owner

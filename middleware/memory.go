@@ -128,12 +128,11 @@ func (l *MemoryLedger) Claim(_ context.Context, c Claim) (Row, bool, error) {
 	case r == nil || r.Operation != c.Seen.Operation || r.State != c.Seen.State || r.Token != c.Seen.Token:
 		return l.readOrZero(r, c.Call.Run), false, nil
 	case r.State == Free:
-		if now.After(r.KeySince.Add(c.KeyWindow)) || r.Key == "" {
-			r.KeySince = now
-		}
+		r.renewKey(now, c.KeyWindow)
 	case r.State == Done && expired(r, now):
 		old := r
-		r = &memoryRow{Row: Row{Operation: newOperation(), Generation: old.Generation, KeySince: now, Created: now}}
+		r = &memoryRow{Row: Row{Operation: newOperation(), Generation: old.Generation, Key: old.Key, KeySince: old.KeySince, Unclear: old.Unclear, Created: now}}
+		r.renewKey(now, c.KeyWindow)
 		delete(l.rows, old.Operation)
 		l.aliases = slices.DeleteFunc(l.aliases, func(a memoryAlias) bool { return a.operation == old.Operation })
 	default:
@@ -269,6 +268,13 @@ func (l *MemoryLedger) repeats(identity, run string) int {
 		}
 	}
 	return n
+}
+
+// renewKey starts a new window for a key that is new, or that the provider has forgotten.
+func (r *memoryRow) renewKey(now time.Time, window time.Duration) {
+	if r.Key == "" || now.After(r.KeySince.Add(window)) {
+		r.KeySince = now
+	}
 }
 
 func (l *MemoryLedger) readOrZero(r *memoryRow, run string) Row {

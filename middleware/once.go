@@ -254,17 +254,22 @@ func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (regis
 	claim.Call, claim.Conversation, claim.Input, claim.Token = aliasOf(c), c.Run.Conversation, c.Input(), rand.Text()
 	claim.Resource, claim.ResourceOut = c.Resource(), info.ResourceOut
 	claim.Deadline, claim.KeyWindow, claim.Keep = info.Timeout+g.Margin, info.KeyWindow, info.Keep
+	// Whoever waits for the handlers of this process waits from before the claim on, and a claim whose commit is in doubt
+	// keeps it waiting too.
+	held := g.ledger.Handlers().Open(claim.Token)
 	began := time.Now()
 	// The caller's cancel must not leave a claim that nobody runs.
 	row, won, err := g.ledger.Claim(context.WithoutCancel(ctx), claim)
 	if err != nil {
-		go g.dropClaim(context.WithoutCancel(ctx), claim)
+		go g.dropClaim(context.WithoutCancel(ctx), claim, held)
 		return registry.Result{}, false, fmt.Errorf("middleware: claiming an operation of %s: %w: the tool was not run", c.Tool, err)
 	}
 	if !won {
+		held.End()
 		return registry.Result{}, true, nil
 	}
 	a := g.attempt(ctx, c, row, true)
+	held.End()
 	a.began = began
 	if err := ctx.Err(); err != nil {
 		a.start(a.unused)
@@ -276,7 +281,8 @@ func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (regis
 }
 
 // dropClaim frees a claim whose commit is in doubt, since nobody will run it.
-func (g *guard) dropClaim(ctx context.Context, c Claim) {
+func (g *guard) dropClaim(ctx context.Context, c Claim, held *Held) {
+	defer held.End()
 	g.retry(func(int) bool {
 		row, ok, err := g.ledger.Find(ctx, Query{Identity: c.Identity})
 		if err != nil {

@@ -187,8 +187,7 @@ func (c *changing) arguments(id int64) []any {
 	case middleware.Doubt:
 		return append(args, c.owner)
 	case middleware.Again:
-		running := c.running && t.Owner == ""
-		return append(args, me, deadline, t.MaxAttempts, c.owner, running, int64(t.KeyWindow))
+		return append(args, me, deadline, t.MaxAttempts, c.owner, c.running, int64(t.KeyWindow))
 	case middleware.Take:
 		return append(args, t.Mark, me, string(t.State), c.owner, c.settler)
 	case middleware.Found:

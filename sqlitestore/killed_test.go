@@ -146,8 +146,7 @@ func (j job) run(t *testing.T) (killed bool, out string) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWorkerToKill$", "-test.v")
 	cmd.Env = append(os.Environ(), jobEnv+"="+string(text))
 	b, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signal() == syscall.SIGKILL {
 			return true, string(b)
 		}
