@@ -82,17 +82,17 @@ func conflict(c *registry.Call, row *Row) registry.Result {
 }
 
 func tooOften(c *registry.Call) registry.Result {
-	return registry.RefusedResult(c, errors.New("this was done and undone too often in this run; it was not done again"))
+	return c.Refused(errors.New("this was done and undone too often in this run; it was not done again"))
 }
 
 func notUndoable(c *registry.Call, target Row) registry.Result {
 	switch target.State {
 	case Running:
-		return registry.RefusedResult(c, errors.New("what it would undo is still being done; ask again when its outcome is known"))
+		return c.Refused(errors.New("what it would undo is still being done; ask again when its outcome is known"))
 	case InDoubt:
-		return registry.RefusedResult(c, errors.New("the outcome of what it would undo is unknown; a person must check that first"))
+		return c.Refused(errors.New("the outcome of what it would undo is unknown; a person must check that first"))
 	default:
-		return registry.RefusedResult(c, errors.New("what it would undo has been undone already"))
+		return c.Refused(errors.New("what it would undo has been undone already"))
 	}
 }
 

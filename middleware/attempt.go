@@ -94,7 +94,7 @@ func (a *attempt) invoke() stage {
 	if info.Recovery == registry.Rerun && !info.HasLookup && info.Effect == registry.NonIdempotentWrite {
 		try.WindowEnd = a.row.KeySince.Add(info.KeyWindow - a.g.Margin)
 	}
-	ctx, b := bounded(registry.WithAttempt(a.ctx, try), end)
+	ctx, b := bounded(try.Context(a.ctx), end)
 	over := make(chan struct{})
 	watch := watched(b, time.Until(end), min(graceTime, a.g.Margin), func() {
 		defer close(over)
@@ -152,7 +152,7 @@ func (a *attempt) returned(o outcome) stage {
 // timedOut ends the wait for a handler that does not return.
 func (a *attempt) timedOut() {
 	if a.call.Info().Effect == registry.IdempotentWrite {
-		a.tell(registry.FailedResult(a.call, a.row.Operation, errors.New("timed out")), nil)
+		a.tell(a.call.Failed(a.row.Operation, errors.New("timed out")), nil)
 		return
 	}
 	a.explain(context.DeadlineExceeded)
@@ -222,7 +222,7 @@ func (a *attempt) giveBack(o outcome) stage {
 		o.res.Operation = row.Operation
 		return a.tell(o.res, nil)
 	}
-	return a.tell(registry.FailedResult(a.call, row.Operation, o.err), nil)
+	return a.tell(a.call.Failed(row.Operation, o.err), nil)
 }
 
 func (a *attempt) step(s Step) Transition {
@@ -294,7 +294,7 @@ func (a *attempt) report(row Row, o *outcome) stage {
 		row.Operation, row.Result, row.HasResult = a.row.Operation, o.res.Content, true
 		return a.tell(a.done(&row, *o), nil)
 	}
-	return a.tell(registry.FailedResult(a.call, a.row.Operation, errors.New("another process has settled this: it did not happen")), nil)
+	return a.tell(a.call.Failed(a.row.Operation, errors.New("another process has settled this: it did not happen")), nil)
 }
 
 // explain says once per tool how to mend errors that leave the outcome unclear. It logs the error's type alone.

@@ -162,7 +162,7 @@ func (g *guard) decide(ctx context.Context, c *registry.Call) (res registry.Resu
 		}
 	}
 	if err := check(ctx, c); err != nil {
-		return registry.RefusedResult(c, err), false, nil
+		return c.Refused(err), false, nil
 	}
 	if undoes {
 		if identity, target, err = g.undo(ctx, c); err != nil {

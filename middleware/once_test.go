@@ -354,7 +354,7 @@ func TestAdmitIsAskedAfterTheLedgerAndBeforeTheClaim(t *testing.T) {
 			return nil, errors.New("pause")
 		}
 		if asked == 2 {
-			r := registry.RefusedResult(c, errors.New("denied"))
+			r := c.Refused(errors.New("denied"))
 			return &r, nil
 		}
 		return nil, nil

@@ -14,7 +14,7 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 		return g.next(ctx, c)
 	}
 	if err := check(ctx, c); err != nil {
-		return registry.RefusedResult(c, err), nil
+		return c.Refused(err), nil
 	}
 	timeout := c.Info().Timeout
 	bctx, b := bounded(ctx, time.Now().Add(timeout))
@@ -41,7 +41,7 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 	case ctx.Err() != nil: // the caller has left: its run goes on another time
 		return registry.Result{}, ctx.Err()
 	case late, ofTool(o.err):
-		return registry.FailedResult(c, "", o.err), nil
+		return c.Failed("", o.err), nil
 	default:
 		return o.res, o.err
 	}

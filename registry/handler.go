@@ -34,7 +34,7 @@ func (r *Registry) Handler(mw ...Middleware) Handler {
 		c.resolve(r)
 		res, err := h(ctx, &c)
 		if te, ok := errors.AsType[*ToolError](err); ok { // no guard in the chain has dealt with it
-			return FailedResult(&c, "", te), nil
+			return c.Failed("", te), nil
 		}
 		return res, err
 	}
@@ -44,7 +44,7 @@ func (r *Registry) Handler(mw ...Middleware) Handler {
 // *ToolError. It is for middleware that runs stored calls; all others use Registry.Handler.
 func Invoke(ctx context.Context, c *Call) (Result, error) {
 	if err := c.Check(ctx); err != nil {
-		return RefusedResult(c, err), nil
+		return c.Refused(err), nil
 	}
 	out, err := c.info.run(ctx, c.value)
 	if err != nil {

@@ -26,8 +26,8 @@ type Attempt struct {
 
 type attemptKey struct{}
 
-// WithAttempt is for middleware that runs handlers under a claim.
-func WithAttempt(ctx context.Context, a *Attempt) context.Context {
+// Context is for middleware that runs handlers under a claim: it carries a.
+func (a *Attempt) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 

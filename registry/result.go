@@ -79,8 +79,8 @@ func (e Envelope) Result() Result {
 	return Result{Content: strings.TrimSuffix(b.String(), "\n"), Verdict: e.Status, Operation: e.Operation}
 }
 
-// RefusedResult tells the model why a call was not run.
-func RefusedResult(c *Call, err error) Result {
+// Refused is the result that tells the model why the call was not run.
+func (c *Call) Refused(err error) Result {
 	e := Envelope{Status: Refused, Tool: clip(c.Tool, 64), Reason: clip(err.Error(), maxErrorText)}
 	if ae, ok := errors.AsType[*ArgumentError](err); ok {
 		e.Reason, e.Path, e.Rule = clip(ae.Message, maxErrorText), ae.Path, ae.Rule
@@ -88,9 +88,9 @@ func RefusedResult(c *Call, err error) Result {
 	return e.Result()
 }
 
-// FailedResult tells the model that a call surely did nothing, or may be made again without harm. operation is "" where
-// no row stands behind it.
-func FailedResult(c *Call, operation string, err error) Result {
+// Failed is the result that tells the model that the call surely did nothing, or may be made again without harm.
+// operation is "" where no row stands behind it.
+func (c *Call) Failed(operation string, err error) Result {
 	return Envelope{Status: Failed, Operation: operation, Tool: c.Tool, Error: clip(err.Error(), maxErrorText), Retryable: new(true)}.Result()
 }
 

@@ -47,8 +47,8 @@ func attempt(n int) *registry.Attempt {
 
 func TestUnsafeRequestsOfAGuardedCallCarryAKeyOfTheirOwn(t *testing.T) {
 	s, keys := seen(t)
-	ctx := registry.WithAttempt(t.Context(), attempt(1))
-	again := registry.WithAttempt(t.Context(), attempt(2))
+	ctx := attempt(1).Context(t.Context())
+	again := attempt(2).Context(t.Context())
 	set := func(r *http.Request) { r.Header.Set("Idempotency-Key", "mine") }
 	for _, err := range []error{
 		send(ctx, t, "POST", s.URL+"/refunds", nil),
@@ -92,7 +92,7 @@ func TestNothingUnsafeIsSentAfterItsTimeOrTheKeyWindow(t *testing.T) {
 		{"late after a first request", attempt(1), true, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx := registry.WithAttempt(t.Context(), c.attempt)
+			ctx := c.attempt.Context(t.Context())
 			if c.before {
 				if err := send(ctx, t, "POST", s.URL, nil); err != nil {
 					t.Fatal(err)
@@ -146,7 +146,7 @@ func TestTheHTTPClientDoesNotSendAStampedRequestAgainByItself(t *testing.T) {
 	}()
 	client := &http.Client{Transport: &registry.Transport{Base: &http.Transport{}}}
 	do := func() error {
-		ctx := registry.WithAttempt(t.Context(), attempt(1))
+		ctx := attempt(1).Context(t.Context())
 		req, _ := http.NewRequestWithContext(ctx, "POST", "http://"+ln.Addr().String(), strings.NewReader("{}"))
 		resp, err := client.Do(req)
 		if err == nil {
@@ -167,7 +167,7 @@ func TestTheHTTPClientDoesNotSendAStampedRequestAgainByItself(t *testing.T) {
 }
 
 func TestKeysAreTheSameOnEveryAttemptAndDifferByPart(t *testing.T) {
-	ctx := registry.WithAttempt(t.Context(), attempt(1))
+	ctx := attempt(1).Context(t.Context())
 	if k := registry.IdempotencyKey(ctx); k != "k" {
 		t.Errorf("key %q", k)
 	}
