@@ -230,36 +230,3 @@ func only(t *testing.T, l middleware.Lister, states ...middleware.State) middlew
 }
 
 var errTimeout = errors.New("read: connection timed out")
-
-// flaky is a ledger whose writes fail before they are made, or after, when their answer is lost.
-type flaky struct {
-	middleware.Ledger
-	before, after func(op string) error
-}
-
-func (f *flaky) fail(hook func(string) error, op string) error {
-	if hook == nil {
-		return nil
-	}
-	return hook(op)
-}
-
-func (f *flaky) Claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
-	if err = f.fail(f.before, "Claim"); err == nil {
-		row, won, err = f.Ledger.Claim(ctx, c)
-	}
-	if lost := f.fail(f.after, "Claim"); lost != nil {
-		return middleware.Row{}, false, lost
-	}
-	return row, won, err
-}
-
-func (f *flaky) Change(ctx context.Context, t middleware.Transition) (row middleware.Row, err error) {
-	if err = f.fail(f.before, t.Step.String()); err == nil {
-		row, err = f.Ledger.Change(ctx, t)
-	}
-	if lost := f.fail(f.after, t.Step.String()); lost != nil {
-		return middleware.Row{}, lost
-	}
-	return row, err
-}

@@ -194,15 +194,6 @@ const (
 	NotHappened
 )
 
-// String is the name of the constant.
-func (s Step) String() string {
-	names := [...]string{"Complete", "GiveBack", "Doubt", "Again", "Take", "Found", "Absent", "Unsure", "Happened", "NotHappened"}
-	if s < Complete || s > NotHappened {
-		return fmt.Sprintf("Step(%d)", uint8(s))
-	}
-	return names[s-Complete]
-}
-
 // Transition asks for one change of a row. The ledger checks the step's condition and makes the change in one
 // statement; it chooses nothing.
 //

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/middleware/ledgertest"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -250,8 +251,8 @@ func TestAResultThatCannotBeSavedEndsTheRunAndIsKeptAndStoredLater(t *testing.T)
 		mem := middleware.Memory()
 		var full atomic.Bool
 		full.Store(true)
-		l := &flaky{Ledger: mem, before: func(op string) error {
-			if full.Load() && op == "Complete" {
+		l := &ledgertest.Faulty{Ledger: mem, Before: func(_ context.Context, op ledgertest.Op) error {
+			if full.Load() && op.Step == middleware.Complete {
 				return errors.New("disk full")
 			}
 			return nil
@@ -280,14 +281,7 @@ func TestACommitThatSeemedToFailIsNotTakenForALateResult(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		mem := middleware.Memory()
-		once := true
-		l := &flaky{Ledger: mem, after: func(op string) error {
-			if once && op == "Complete" {
-				once = false
-				return errors.New("connection reset")
-			}
-			return nil
-		}}
+		l := &ledgertest.Faulty{Ledger: mem, After: ledgertest.Fail(1, ledgertest.Op{Step: middleware.Complete}, errors.New("connection reset"))}
 		if _, err := w.handler(l, nil)(t.Context(), at(1, 0, "issue_refund", r7)); err == nil {
 			t.Error("no error")
 		}
@@ -302,14 +296,7 @@ func TestAClaimThatSeemedToFailIsFreedAndNeverRun(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		mem := middleware.Memory()
-		once := true
-		l := &flaky{Ledger: mem, after: func(op string) error {
-			if once && op == "Claim" {
-				once = false
-				return errors.New("connection reset")
-			}
-			return nil
-		}}
+		l := &ledgertest.Faulty{Ledger: mem, After: ledgertest.Fail(1, ledgertest.Op{Method: "Claim"}, errors.New("connection reset"))}
 		h := w.handler(l, nil)
 		if _, err := h(t.Context(), at(1, 0, "issue_refund", r7)); err == nil || !strings.Contains(err.Error(), "not run") {
 			t.Errorf("error %v", err)

@@ -60,6 +60,8 @@ func newRaw(b *testing.B) func() {
 	}
 }
 
+func BenchmarkRawFsync(b *testing.B) { measure(b, newRaw(b)) }
+
 // BenchmarkGuardedCall measures a guarded call beside its floor (two commits by hand), what the ledger alone takes of it,
 // and the floor beside a bare fdatasync, in turns, in one run. Bar: 1.3 times the floor. The run is void where the floor
 // is over 3.0 times the bare one.
