@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type attempt struct {
 	next    stage
 	held    *Held
 
+	stop error // of a middleware within: it ends the run
 	once sync.Once
 	told chan struct{} // closed when res and err are set
 	res  registry.Result
@@ -49,13 +51,13 @@ func (g *guard) attempt(ctx context.Context, c *registry.Call, row Row, own bool
 }
 
 // start goes through the stages in the background.
-func (a *attempt) start(s stage) {
-	go func() {
-		defer a.held.End()
-		for s != nil {
-			s = s()
-		}
-	}()
+func (a *attempt) start(s stage) { go a.run(s) }
+
+func (a *attempt) run(s stage) {
+	for s != nil {
+		s = s()
+	}
+	a.held.End()
 }
 
 // wait is the caller's: its cancel ends the wait, not the handler.
@@ -72,6 +74,9 @@ func (a *attempt) wait(ctx context.Context) (registry.Result, error) {
 func (a *attempt) tell(res registry.Result, err error) stage {
 	a.once.Do(func() {
 		a.res, a.err = res, err
+		if err == nil {
+			a.err = a.stop
+		}
 		close(a.told)
 	})
 	a.held.Changed(nil)
@@ -100,33 +105,74 @@ func (a *attempt) invoke() stage {
 		defer close(over)
 		a.timedOut()
 	})
-	a.held.Begin()
-	o := protect(ctx, a.g.next, a.call)
-	inTime := watch.stop()
-	b.end(context.Canceled)
-	if inTime {
+	after := func(o outcome) stage {
+		inTime := watch.stop()
+		b.end(context.Canceled)
+		if !inTime {
+			<-over // until here the handler counts as running, so that nothing starts another
+		}
 		a.held.Returned()
-		return a.returned(o)
+		if inTime {
+			return a.returned(o)
+		}
+		return a.late(o)
 	}
-	<-over // until here the handler counts as running, so that nothing starts another
-	a.held.Returned()
-	return a.late(o)
+	exited := true
+	defer func() {
+		if exited { // runtime.Goexit ends this goroutine; the attempt goes on
+			go a.run(func() stage { return after(outcome{err: errExit}) })
+		}
+	}()
+	a.held.Begin()
+	o := protect(within(ctx, a.call), a.g.next, a.call)
+	exited = false
+	return after(o)
 }
 
-// protect turns a panic into an error. Its value is not kept: it may hold what the tool was working on.
+var errExit = errors.New("the tool ended its goroutine")
+
+// PanicError is a panic of a tool, of its Lookup or its Check. Its text does not tell the value, which may hold what the
+// tool was working on.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("the tool broke down (panic of type %T)", e.Value)
+}
+
+// protect turns a panic into an error.
 func protect(ctx context.Context, h registry.Handler, c *registry.Call) (o outcome) {
 	defer func() {
 		if r := recover(); r != nil {
-			o = outcome{err: &panicError{kind: fmt.Sprintf("%T", r)}}
+			o = outcome{err: &PanicError{Value: r, Stack: debug.Stack()}}
 		}
 	}()
 	o.res, o.err = h(ctx, c)
 	return o
 }
 
-type panicError struct{ kind string }
+// ran reports whether a tool has run and returned a value.
+func ran(o outcome) bool {
+	return o.err == nil && (o.res.Verdict == registry.Executed || o.res.Verdict == "")
+}
 
-func (e *panicError) Error() string { return "the tool broke down (panic of type " + e.kind + ")" }
+// notRun reports whether a middleware within has kept the call from the tool.
+func notRun(o outcome) bool {
+	return o.err == nil && (o.res.Verdict == registry.Refused || o.res.Verdict == registry.Failed)
+}
+
+// note tells the program of an error. One that is not the tool's own ends the run, whatever becomes of the row.
+func (a *attempt) note(err error) {
+	if err == nil || unreadable(err) {
+		return
+	}
+	a.g.tellError(a.ctx, a.call, err)
+	if !ofTool(err) {
+		a.stop = err
+	}
+}
 
 // unreadable reports whether a tool or a Lookup has come to a value that is no JSON.
 func unreadable(err error) bool {
@@ -136,13 +182,14 @@ func unreadable(err error) bool {
 
 // returned decides what a handler's outcome means.
 func (a *attempt) returned(o outcome) stage {
+	a.note(o.err)
 	first := a.row.Attempt == 1 || a.call.Info().Effect == registry.IdempotentWrite
 	switch {
 	case unreadable(o.err):
 		return a.keep(Complete, o)
-	case o.err == nil && o.res.Verdict != registry.Refused && o.res.Verdict != registry.Failed:
+	case ran(o):
 		return a.keep(Complete, o)
-	case o.err == nil && first, registry.HasNoEffect(o.err) && first, a.call.Info().Effect == registry.IdempotentWrite:
+	case o.err == nil && first && notRun(o), registry.HasNoEffect(o.err) && first, a.call.Info().Effect == registry.IdempotentWrite:
 		return a.giveBack(o)
 	}
 	a.explain(o.err)
@@ -163,12 +210,14 @@ func (a *attempt) timedOut() {
 
 // late stores what a handler returns after its time.
 func (a *attempt) late(o outcome) stage {
-	switch {
-	case a.call.Info().Effect == registry.IdempotentWrite:
+	if a.call.Info().Effect == registry.IdempotentWrite {
 		return a.returned(o)
-	case o.err == nil && o.res.Verdict != registry.Refused && o.res.Verdict != registry.Failed, unreadable(o.err):
+	}
+	a.note(o.err)
+	switch {
+	case ran(o), unreadable(o.err):
 		return a.keep(Complete, o)
-	case a.row.Attempt == 1 && (o.err == nil || registry.HasNoEffect(o.err)):
+	case a.row.Attempt == 1 && (notRun(o) || registry.HasNoEffect(o.err)):
 		return a.giveBack(o)
 	}
 	return nil
@@ -299,9 +348,7 @@ func (a *attempt) report(row Row, o *outcome) stage {
 
 // explain says once per tool how to mend errors that leave the outcome unclear. It logs the error's type alone.
 func (a *attempt) explain(err error) {
-	if te, ok := errors.AsType[*registry.ToolError](err); ok {
-		err = te.Err
-	}
+	err = bare(err)
 	if _, seen := a.g.warned.LoadOrStore(a.call.Tool, true); seen {
 		return
 	}

@@ -85,6 +85,10 @@ func (m *meeting) note(ctx context.Context) error {
 		return nil
 	}
 	n, err := m.g.ledger.Note(context.WithoutCancel(ctx), m.row.Operation, aliasOf(m.c))
+	if err != nil && !errors.Is(err, ErrLost) && (m.row.State == Done || m.row.State == Released) {
+		m.g.Logger.Warn("toolonce: a repeat could not be noted", "tool", m.c.Tool, "operation", m.row.Operation, "error", err)
+		return nil // what is done can be told all the same
+	}
 	if err != nil {
 		return err
 	}

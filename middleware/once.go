@@ -16,6 +16,24 @@ import (
 // agent.ChatTurn derives it from the history.
 var ErrNoTurn = errors.New("middleware: this tool is identified by its call, which needs Call.Turn: count the model's answers from 1")
 
+// ErrNoRun says that a call that must be recorded has no run: without Run.ID the same call of two customers would be
+// one.
+var ErrNoRun = errors.New("middleware: this call is recorded under its run, which has no id: set Call.Run.ID, the same on every attempt at the task")
+
+var errTwice = errors.New("middleware: Once is in the chain twice: a call is guarded once, by the innermost")
+
+type withinKey struct{}
+
+// within marks what runs under a claim for the call, so that a second Once does not wait for the first.
+func within(ctx context.Context, c *registry.Call) context.Context {
+	return context.WithValue(ctx, withinKey{}, c)
+}
+
+func alreadyWithin(ctx context.Context, c *registry.Call) bool {
+	outer, _ := ctx.Value(withinKey{}).(*registry.Call)
+	return outer == c
+}
+
 // RepeatError ends a run whose model keeps repeating an operation. It comes together with a Result: the call is
 // answered.
 type RepeatError struct {
@@ -24,7 +42,7 @@ type RepeatError struct {
 }
 
 func (e *RepeatError) Error() string {
-	return fmt.Sprintf("middleware: the model has asked for %s operation %s again %d times in this run: run ended (OnceOptions.Repeats)", e.Tool, e.Operation, e.Repeats)
+	return fmt.Sprintf("middleware: the model has asked for %s operation %s again %d times in this run: end it, or allow more by OnceOptions.Repeats", e.Tool, e.Operation, e.Repeats)
 }
 
 // NotSavedError says that the outcome of a handler that has run could not be stored. The process goes on trying while
@@ -53,11 +71,16 @@ type OnceOptions struct {
 	// Repeats is how many calls of one run may repeat one operation before the run ends with a *RepeatError. 0: 3,
 	// negative: no limit.
 	Repeats int
-	// MaxResult is how many bytes of a result the model reads, head and tail; the ledger keeps it whole. 0: 40,000.
+	// MaxResult is how many bytes of a result the model reads, head and tail. The ledger keeps it whole, up to 10 MiB; of
+	// a longer one it keeps that it was done. 0: 40,000.
 	MaxResult int
 	// Admit is asked after the ledger (what is done needs no approval) and before the claim: approval, rate limits. A
 	// Result is told to the model instead of running the tool, an error ends the run; neither leaves a row.
 	Admit func(context.Context, *registry.Call) (*registry.Result, error)
+	// OnError is told every error of a tool and of its Lookup as it is, and every panic as a *PanicError with its value
+	// and stack. The guard itself never logs their texts, which may hold data of users: to log them is the program's
+	// choice. It may be called by several goroutines at once. nil: nobody is told.
+	OnError func(context.Context, *registry.Call, error)
 	// Logger is told how to mend a tool whose errors leave outcomes unclear, and of results that came too late to be
 	// stored. It never sees arguments or results. nil: slog.Default().
 	Logger *slog.Logger
@@ -129,6 +152,10 @@ func (g *guard) handle(ctx context.Context, c *registry.Call) (registry.Result, 
 		return g.next(ctx, c)
 	case info != nil && !info.Guarded(c.Turn):
 		return g.unguarded(ctx, c)
+	case info != nil && c.Refusal() == nil && c.Run.ID == "":
+		return registry.Result{}, ErrNoRun
+	case alreadyWithin(ctx, c):
+		return registry.Result{}, registry.NoEffect(errTwice)
 	case info != nil && c.Turn == 0 && info.Identity == registry.ByCall && c.Refusal() == nil:
 		return registry.Result{}, ErrNoTurn
 	}
@@ -161,7 +188,10 @@ func (g *guard) decide(ctx context.Context, c *registry.Call) (res registry.Resu
 			return g.meet(ctx, c, row, true)
 		}
 	}
-	if err := check(ctx, c); err != nil {
+	if err := g.check(ctx, c); err != nil {
+		if ctx.Err() != nil {
+			return registry.Result{}, false, ctx.Err()
+		}
 		return c.Refused(err), false, nil
 	}
 	if undoes {
@@ -225,16 +255,6 @@ func sameCall(a *Alias, c *registry.Call) bool {
 	}
 	_, fp := c.Operation()
 	return a.Arguments == c.ArgumentsHash() || fp != "" && a.Fingerprint == fp
-}
-
-// check asks the tool's Check; a panic in it is a refusal, since a Check changes nothing.
-func check(ctx context.Context, c *registry.Call) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("the check of this call broke down")
-		}
-	}()
-	return c.Check(ctx)
 }
 
 // undo gives the identity of an undo and the operation that it undoes: its id is part of the identity, so that book,

@@ -17,9 +17,11 @@ type Recovered struct {
 	Verdict registry.Verdict
 }
 
-// Recover goes once over the orphans of a ledger's namespace (operations whose owner has died, or died while it asked
-// Lookup) and settles each as its tool says: Lookup, Rerun, or in doubt for a person. Call it at start, in the background
-// where Lookups are slow. The ledger must also be a Lister. It returns what was settled before an error.
+// Recover goes once over a ledger's namespace and settles what it can: the orphans (operations whose owner has died) as
+// their tools say, by Lookup, Rerun or in doubt for a person, and what is in doubt of tools that have a Lookup, which is
+// asked again. Call it at start, in the background where Lookups are slow, and from time to time where a provider is slow
+// to show effects: nothing counts as absent before the deadlines are over. The ledger must also be a Lister. It returns
+// what was settled before an error.
 func Recover(ctx context.Context, tools *registry.Registry, l Ledger, opts *OnceOptions) ([]Recovered, error) {
 	g := newGuard(l, opts)
 	g.next = registry.Invoke
@@ -33,7 +35,7 @@ func Recover(ctx context.Context, tools *registry.Registry, l Ledger, opts *Once
 	}
 	var done []Recovered
 	for _, row := range rows {
-		if !abandoned(&row) {
+		if !abandoned(&row) && (row.State != InDoubt || row.Settle != "" || !asks(tools, row.Tool)) {
 			continue
 		}
 		v, err := g.recoverRow(ctx, tools, row)
@@ -43,6 +45,16 @@ func Recover(ctx context.Context, tools *registry.Registry, l Ledger, opts *Once
 		done = append(done, Recovered{Operation: row.Operation, Tool: row.Tool, Verdict: v})
 	}
 	return done, nil
+}
+
+// asks reports whether a tool has a Lookup.
+func asks(tools *registry.Registry, name string) bool {
+	for _, t := range tools.Tools() {
+		if t.Name == name {
+			return t.HasLookup
+		}
+	}
+	return false
 }
 
 func (g *guard) recoverRow(ctx context.Context, tools *registry.Registry, row Row) (registry.Verdict, error) {

@@ -54,14 +54,18 @@ func (a *attempt) ask() stage {
 	info := a.call.Info()
 	ctx, cancel := context.WithTimeout(a.ctx, info.Timeout)
 	out := make(chan outcome, 1)
+	asker := &guard{next: lookup}
 	go func() {
 		defer cancel()
-		out <- protect(ctx, lookup, a.call)
+		asker.into(ctx, a.call, out)
 	}()
 	timer := time.NewTimer(info.Timeout + min(graceTime, a.g.Margin))
 	defer timer.Stop()
 	select {
 	case o := <-out:
+		if o.err != nil && !registry.HasNoEffect(o.err) {
+			a.g.tellError(a.ctx, a.call, o.err)
+		}
 		return a.settle(o)
 	case <-timer.C:
 		a.settle(outcome{err: context.DeadlineExceeded})

@@ -13,7 +13,10 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 	if c.Refusal() != nil {
 		return g.next(ctx, c)
 	}
-	if err := check(ctx, c); err != nil {
+	if err := g.check(ctx, c); err != nil {
+		if ctx.Err() != nil {
+			return registry.Result{}, ctx.Err()
+		}
 		return c.Refused(err), nil
 	}
 	timeout := c.Info().Timeout
@@ -41,6 +44,7 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 	case ctx.Err() != nil: // the caller has left: its run goes on another time
 		return registry.Result{}, ctx.Err()
 	case late, ofTool(o.err):
+		g.tellError(ctx, c, o.err)
 		return c.Failed("", o.err), nil
 	default:
 		return o.res, o.err
@@ -48,12 +52,59 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 }
 
 func (g *guard) into(ctx context.Context, c *registry.Call, out chan<- outcome) {
-	out <- protect(ctx, g.next, c)
+	o := outcome{err: errExit}
+	defer func() { out <- o }() // after runtime.Goexit too
+	o = protect(ctx, g.next, c)
+}
+
+// check asks the tool's Check, up to the tool's Timeout. A Check that breaks down or does not return is a refusal, since
+// it changes nothing.
+func (g *guard) check(ctx context.Context, c *registry.Call) error {
+	if c.Refusal() != nil || !c.Info().HasCheck {
+		return c.Refusal()
+	}
+	bctx, b := bounded(ctx, time.Now().Add(c.Info().Timeout))
+	defer b.end(context.Canceled)
+	defer time.AfterFunc(c.Info().Timeout, b.expire).Stop()
+	asked := *c // a Check that does not return must not meet the call again
+	out := make(chan outcome, 1)
+	ask := &guard{next: func(ctx context.Context, c *registry.Call) (registry.Result, error) {
+		return registry.Result{}, c.Check(ctx)
+	}}
+	go ask.into(bctx, &asked, out)
+	select {
+	case o := <-out:
+		if _, broke := errors.AsType[*PanicError](o.err); broke {
+			g.tellError(ctx, c, o.err)
+			return errors.New("the check of this call broke down")
+		}
+		c.Checked()
+		return o.err
+	case <-b.done:
+		return errors.New("the check of this call timed out")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tellError tells the program of a tool's error as it is.
+func (g *guard) tellError(ctx context.Context, c *registry.Call, err error) {
+	if g.OnError != nil {
+		g.OnError(ctx, c, bare(err))
+	}
+}
+
+// bare is a tool's error as the tool returned it.
+func bare(err error) error {
+	if te, ok := errors.AsType[*registry.ToolError](err); ok {
+		return te.Err
+	}
+	return err
 }
 
 // ofTool reports whether an error is the tool's own and not a middleware's.
 func ofTool(err error) bool {
 	_, tool := errors.AsType[*registry.ToolError](err)
-	_, broke := errors.AsType[*panicError](err)
-	return tool || broke
+	_, broke := errors.AsType[*PanicError](err)
+	return tool || broke || errors.Is(err, errExit)
 }

@@ -77,11 +77,14 @@ func (c *Call) Check(ctx context.Context) error {
 	if c.checked || c.info.check == nil {
 		return nil
 	}
-	c.checked = true
+	c.Checked()
 	ctx, cancel := context.WithTimeout(ctx, c.info.Timeout)
 	defer cancel()
 	return c.info.check(ctx, c.value)
 }
+
+// Checked marks the call as one whose Check was asked and is not asked again.
+func (c *Call) Checked() { c.checked = true }
 
 // With is the call with another input, as [Call.Input] gave it: what a claim has stored, not what this call says.
 func (c *Call) With(input []byte) (*Call, error) {

@@ -17,6 +17,8 @@ type Info struct {
 	Recovery          Recovery
 	// Keyed: a business key identifies the operation.
 	Keyed bool
+	// HasCheck: the tool has a Check.
+	HasCheck bool
 	// HasLookup: the tool can ask its provider whether an operation happened.
 	HasLookup bool
 	// Schema is the JSON Schema of the parameters; Strict says whether it obeys OpenAI's strict mode.

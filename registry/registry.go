@@ -109,6 +109,7 @@ func (r *Registry) Stored(c Call, input []byte) (*Call, error) {
 
 func (r *Registry) add(i *Info) error {
 	i.Schema, i.Strict, i.Keyed, i.HasLookup = i.codec.Schema(), i.codec.Strict(), i.codec.HasKey(), i.lookup != nil
+	i.HasCheck = i.check != nil
 	if err := check(i); err != nil {
 		return err
 	}
@@ -154,6 +155,9 @@ func check(i *Info) error {
 	}
 	keep := max(minKeep, i.KeyWindow)
 	bad(i.Keep > 0 && i.Keep < keep, "Keep %v is too short: a repeat may come within a day and the provider's key window; use at least %v", i.Keep, keep)
+	bad(i.AbsentAfter > 0 && i.lookup == nil, "AbsentAfter is of no use without a Lookup: drop it or add one")
+	bad(i.Recovery == Rerun && i.KeyWindow > 0 && i.KeyWindow <= i.Timeout,
+		"KeyWindow %v is not longer than the tool's Timeout: no attempt would be run again inside it", i.KeyWindow)
 	if i.Effect != NonIdempotentWrite {
 		bad(i.lookup != nil, "Lookup is of no use: an unclear %v is simply run again; drop it or make the tool a NonIdempotentWrite", i.Effect)
 		bad(i.Recovery == Rerun, "Recovery is of no use: an unclear %v is simply run again; drop it or make the tool a NonIdempotentWrite", i.Effect)
