@@ -78,11 +78,12 @@ type Row struct {
 
 	// What follows is worked out when the row is read.
 
-	OwnerGone  bool      // the owner is gone by evidence
-	SettleGone bool      // whoever asked Lookup is gone by evidence
-	Now        time.Time // the store's clock
-	Found      *Alias    // set where the row was found by the place of a call
-	Repeats    int       // repeats of the identity by the run that was asked for, undone executions included
+	OwnerGone    bool      // the owner is gone by evidence
+	OwnerUnknown bool      // nothing shows whether the owner lives or has gone
+	SettleGone   bool      // whoever asked Lookup is gone by evidence
+	Now          time.Time // the store's clock
+	Found        *Alias    // set where the row was found by the place of a call
+	Repeats      int       // repeats of the identity by the run that was asked for, undone executions included
 }
 
 // Expired reports whether a done row is past its date.

@@ -83,6 +83,9 @@ func (f *file) open(path string) (err error) {
 	if f.reader, err = newReader(ctx, f.path, f.opts.WriteTimeout); err != nil {
 		return err
 	}
+	if f.opened, err = os.Stat(f.path); err != nil {
+		return err
+	}
 	if err := f.raiseIfFar(ctx); err != nil {
 		return err
 	}
@@ -116,6 +119,9 @@ func locate(ctx context.Context, path string, opts Options) (string, error) {
 		}
 		if err := s.check(); err != nil {
 			return "", err
+		}
+		if err == nil && opts.MustExist && s == (stamp{}) {
+			return "", fmt.Errorf("it is empty: %w", ErrMissing)
 		}
 		if err := writable(path); err != nil {
 			return "", err

@@ -173,26 +173,60 @@ func (o *owners) read(ctx context.Context, query string, arg any) (id int64, nam
 
 // isGone reports whether an owner is gone by evidence.
 func (o *owners) isGone(ctx context.Context, id int64) (bool, error) {
+	e, err := o.evidence(ctx, id)
+	return e == dead, err
+}
+
+func (o *owners) evidence(ctx context.Context, id int64) (evidence, error) {
 	name, err := o.find(ctx, id)
-	if err != nil || name == "" || id == o.id {
-		return false, err
+	switch {
+	case err != nil || name == "":
+		return unknown, err
+	case id == o.id:
+		return alive, nil
 	}
 	o.mu.Lock()
 	gone := o.gone[id]
 	o.mu.Unlock()
 	if gone {
-		return true, nil
+		return dead, nil
 	}
-	switch look(o.file(name)) {
+	e := look(o.file(name))
+	switch e {
 	case dead:
 		o.know(id, name, true)
-		return true, nil
 	case unknown: // removed since its end was recorded?
-		_, _, gone, err = o.read(ctx, ownerByID, id)
-		return gone, err
-	default: // alive
-		return false, nil
+		if _, _, gone, err = o.read(ctx, ownerByID, id); gone {
+			return dead, err
+		}
+	case alive:
 	}
+	return e, err
+}
+
+// declare records an owner as gone on a person's word. It is refused where the owner's lock shows that it lives.
+func (o *owners) declare(ctx context.Context, f *file, name string) error {
+	id, _, _, err := o.read(ctx, ownerByName, name)
+	if err != nil {
+		return err
+	}
+	e, err := o.evidence(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case id == 0:
+		return errors.New("there is no such owner: take the name from Row.Owner")
+	case e == alive:
+		return errors.New("that process lives: its lock is held")
+	}
+	err = f.writer.do(ctx, func(x *tx) error {
+		_, err := x.exec(ownerGone, id, f.now().UnixNano())
+		return err
+	})
+	if err == nil {
+		o.know(id, name, true)
+	}
+	return err
 }
 
 // goneByName gives the id of an owner that is gone by evidence, 0 for one that is not.

@@ -67,9 +67,11 @@ func (s *Store) row(ctx context.Context, r *record) (middleware.Row, error) {
 		return row, err
 	}
 	if row.State == middleware.Running || row.State == middleware.InDoubt {
-		if row.OwnerGone, err = o.isGone(ctx, r.owner); err != nil {
+		e, err := o.evidence(ctx, r.owner)
+		if err != nil {
 			return row, err
 		}
+		row.OwnerGone, row.OwnerUnknown = e == dead, e == unknown
 	}
 	if row.Settle != "" {
 		row.SettleGone, err = o.isGone(ctx, r.settler)

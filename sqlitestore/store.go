@@ -2,7 +2,9 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +59,7 @@ type file struct {
 	writer   *writer
 	reader   *reader
 	owners   *owners
+	opened   os.FileInfo // the file as it was opened
 	handlers middleware.Handlers
 	now      func() time.Time // the store's clock: the only one
 
@@ -71,6 +74,23 @@ type file struct {
 // Namespace is the same file seen by one tenant: it costs nothing, and no query of it meets rows of another. The
 // namespace of the store that Open returns is "".
 func (s *Store) Namespace(name string) *Store { return &Store{f: s.f, namespace: name} }
+
+// DeclareGone records, on a person's word, that the process instance named by Row.Owner has gone, for a row that says
+// OwnerUnknown: its lock file is missing, as after the database was copied without the folder beside it. It is an error
+// where the lock shows that the process lives. Who says so wrongly lets others take over what still runs.
+func (s *Store) DeclareGone(ctx context.Context, owner string) error {
+	return s.f.wrap("declaring an owner gone in", s.f.owners.declare(ctx, s.f, owner))
+}
+
+// Namespaces lists the names of the tenants that have operations, in order.
+func (s *Store) Namespaces(ctx context.Context) ([]string, error) {
+	var names []string
+	err := s.f.reader.each(ctx, `SELECT DISTINCT namespace FROM operations ORDER BY namespace`, func(rows *sql.Rows) error {
+		names = append(names, "")
+		return rows.Scan(&names[len(names)-1])
+	})
+	return names, s.f.wrap("listing namespaces of", err)
+}
 
 // Handlers is the record of what this process runs under claims of the store, whatever the namespace.
 func (s *Store) Handlers() *middleware.Handlers { return &s.f.handlers }

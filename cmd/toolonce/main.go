@@ -113,7 +113,7 @@ func (v verb) run(e *env, args []string) error {
 		return usagef("%s: %w: try toolonce %s -h", v.name, err, v.name)
 	}
 	if n := len(strings.Fields(v.args)); len(rest) != n {
-		return usagef("%s takes %d arguments and got %d: toolonce %s [flags] %s", v.name, n, len(rest), v.name, v.args)
+		return usagef("%s takes %d argument(s) and got %d: toolonce %s [flags] %s", v.name, n, len(rest), v.name, v.args)
 	}
 	if err := e.open(); err != nil {
 		return err

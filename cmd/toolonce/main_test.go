@@ -86,8 +86,8 @@ func (f *fixture) want(code int, contains string, args ...string) string {
 func TestWhatIsInDoubtIsFoundAndSettled(t *testing.T) {
 	f := inDoubt(t, time.Minute)
 	out := f.want(0, f.op, "ops", "--in-doubt")
-	if strings.Contains(out, secret) || strings.Count(out, "\n") != 2 {
-		t.Errorf("one line and no arguments wanted:\n%s", out)
+	if strings.Contains(out, secret) || strings.Count(out, "\n") != 3 {
+		t.Errorf("one operation, a hint and no arguments wanted:\n%s", out)
 	}
 	out = f.want(0, "in_doubt", "show", f.op)
 	if strings.Contains(out, secret) {
@@ -98,7 +98,8 @@ func TestWhatIsInDoubtIsFoundAndSettled(t *testing.T) {
 	mark, _, _ = strings.Cut(mark, " ")
 	f.want(1, "has moved on since", "resolve", f.op, "--happened", "--by", "ann", "--why", "seen", "--shown", "00000000.1")
 	f.want(0, "is done now, settled by ann", "resolve", f.op, "--happened", "--result", `{"id":"re_1"}`, "--by", "ann", "--why", "seen", "--shown", mark)
-	f.want(0, "nothing is in doubt", "ops", "-in-doubt")
+	f.want(0, "nothing is in doubt\n(in namespace \"\"; the store has 1 more: -all-namespaces)", "ops", "-in-doubt")
+	f.want(0, "acme ", "ops", "-in-doubt", "-all-namespaces")
 	f.want(1, "is done: there is nothing to settle", "resolve", "--did-not-happen", "--by", "bob", "--why", "?", f.op)
 	var got operation
 	if err := json.Unmarshal([]byte(f.want(0, "re_1", "show", f.op, "-json", "-show-data")), &got); err != nil || got.State != "done" || got.By != "ann" || got.Why != "seen" {
@@ -135,11 +136,46 @@ func TestARunningOperationIsSettledOnlyIfItsOwnerIsGone(t *testing.T) {
 	f.want(0, "is done now", settle...)
 }
 
+func TestAnOperationOfACopiedFileIsSeenAndSettled(t *testing.T) {
+	f := inDoubt(t, time.Nanosecond)
+	s, err := sqlitestore.Open(f.path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, won, err := s.Claim(t.Context(), middleware.Claim{Identity: "00", Token: "t", Call: middleware.Alias{Tool: "pay", Run: "r", Turn: 1}})
+	if err != nil || !won {
+		t.Fatal(won, err)
+	}
+	copied := filepath.Join(t.TempDir(), "once.db") // without the folder of lock files beside it
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(f.path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(copied+suffix, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.path = copied
+	f.want(0, "owner unknown: its lock file is missing", "ops", "-in-doubt")
+	f.want(0, "--owner-is-gone", "show", row.Operation)
+	settle := []string{"resolve", row.Operation, "--happened", "--by", "ann", "--why", "seen"}
+	f.want(1, "say --owner-is-gone", settle...)
+	f.want(0, "is done now", append(settle, "--owner-is-gone")...)
+}
+
 func TestCallsThatAreWrongChangeNothingAndSayTheMend(t *testing.T) {
 	f := inDoubt(t, time.Minute)
 	dir := t.TempDir()
 	garbage := filepath.Join(dir, "garbage.db")
 	if err := os.WriteFile(garbage, bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(dir, "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -149,7 +185,7 @@ func TestCallsThatAreWrongChangeNothingAndSayTheMend(t *testing.T) {
 	}{
 		{2, `there is no command "opps"`, []string{"opps"}},
 		{2, "flag provided but not defined", []string{"ops", "-x"}},
-		{2, "takes 1 arguments and got 0", []string{"show"}},
+		{2, "takes 1 argument(s) and got 0", []string{"show"}},
 		{2, "say sqlite:PATH", []string{"ops", "-store", "mysql:x"}},
 		{2, "say one of", []string{"resolve", f.op, "--by", "a", "--why", "b"}},
 		{2, "say one of", []string{"resolve", f.op, "--happened", "--did-not-happen", "--by", "a", "--why", "b"}},
@@ -161,6 +197,8 @@ func TestCallsThatAreWrongChangeNothingAndSayTheMend(t *testing.T) {
 		{1, "there is no operation", []string{"resolve", "op_x", "--happened", "--by", "a", "--why", "b"}},
 		{1, "there is no operation", []string{"show", f.op, "-namespace", "acme"}},
 		{1, "there is no such file", []string{"ops", "-store", "sqlite:" + filepath.Join(dir, "none.db")}},
+		{1, "it is empty", []string{"ops", "-store", "sqlite:" + empty}},
+		{2, "say how many", []string{"ops", "-limit", "-3"}},
 		{1, "damaged", []string{"ops", "-store", "sqlite:" + garbage}},
 	} {
 		f.want(c.code, c.want, c.args...)

@@ -14,8 +14,8 @@ import (
 
 // verdict is what a person says of an operation.
 type verdict struct {
-	happened, didNotHappen, newKey bool
-	result, by, why, shown         string
+	happened, didNotHappen, newKey, ownerIsGone bool
+	result, by, why, shown                      string
 }
 
 func resolveVerb(fs *flag.FlagSet) action {
@@ -24,9 +24,10 @@ func resolveVerb(fs *flag.FlagSet) action {
 	fs.BoolVar(&v.didNotHappen, "did-not-happen", false, "it surely did not: the next call may do it")
 	fs.StringVar(&v.result, "result", "", "with --happened: what the tool would have returned, as `JSON`")
 	fs.BoolVar(&v.newKey, "new-key", false, "with --did-not-happen: give the provider a new idempotency key next time; the old one stops a refund you overlooked")
-	fs.StringVar(&v.by, "by", "", "your `name`, kept with the verdict (required)")
-	fs.StringVar(&v.why, "why", "", "what you saw, kept with the verdict (required)")
-	fs.StringVar(&v.shown, "shown", "", "the `mark` that toolonce show printed: the verdict is refused if the operation has moved on since")
+	fs.BoolVar(&v.ownerIsGone, "owner-is-gone", false, "you know that the process which ran it has ended, though nothing shows it")
+	fs.StringVar(&v.by, "by", "", "your `name`, kept until the operation is claimed again (required)")
+	fs.StringVar(&v.why, "why", "", "what you saw, kept like the name: `text` (required)")
+	fs.StringVar(&v.shown, "shown", "", "the `value` that toolonce show printed: the verdict is refused if the operation has moved on since")
 	return func(ctx context.Context, e *env, args []string) error {
 		if err := v.check(); err != nil {
 			return err
@@ -58,6 +59,15 @@ func (e *env) resolve(ctx context.Context, id string, v verdict) error {
 	}
 	if v.shown != "" && v.shown != shown(&row) {
 		return fmt.Errorf("operation %s has moved on since %s was shown (it is %s, %s now): look again with toolonce show", id, v.shown, row.State, shown(&row))
+	}
+	if row.State == middleware.Running && row.OwnerUnknown {
+		if !v.ownerIsGone {
+			return fmt.Errorf("operation %s is running and nothing shows whether its process lives: its lock file is missing, as after the file was copied; if you know that the process has ended, say --owner-is-gone", id)
+		}
+		if err := e.store.DeclareGone(ctx, row.Owner); err != nil {
+			return err
+		}
+		row.OwnerGone = true
 	}
 	switch {
 	case row.State == middleware.Running && !row.OwnerGone:

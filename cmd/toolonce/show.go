@@ -51,6 +51,9 @@ func (e *env) show(r *middleware.Row, data bool) {
 	if o.Orphan {
 		state += " (orphan: its process has died)"
 	}
+	if o.Unknown {
+		state += " (owner unknown: its lock file is missing, as after the file was copied)"
+	}
 	line("state", state)
 	line("tool", o.Tool)
 	line("call", fmt.Sprintf("run %s, turn %d, position %d", o.Run, o.Turn, o.Position))
@@ -68,11 +71,16 @@ func (e *env) show(r *middleware.Row, data bool) {
 	line("downstream key", o.Key)
 	line("arguments", o.Arguments)
 	line("result", o.Result)
-	if r.State == middleware.InDoubt || o.Orphan {
-		e.printf("\nLook at the provider, then say one of:\n")
-		e.printf("  toolonce resolve %s --happened --by NAME --why TEXT --shown %s -store %s%s\n", o.Operation, o.Shown, quote(e.storeFlag), e.namespaceFlag())
-		e.printf("  toolonce resolve %s --did-not-happen --by NAME --why TEXT --shown %s -store %s%s\n", o.Operation, o.Shown, quote(e.storeFlag), e.namespaceFlag())
+	if r.State != middleware.InDoubt && !o.Orphan && !o.Unknown {
+		return
 	}
+	e.printf("\nLook at the provider, then say one of:\n")
+	rest := fmt.Sprintf("--by NAME --why TEXT --shown %s -store %s%s", o.Shown, quote(e.storeFlag), e.namespaceFlag())
+	if o.Unknown {
+		rest += " --owner-is-gone"
+	}
+	e.printf("  toolonce resolve %s --happened %s\n", o.Operation, rest)
+	e.printf("  toolonce resolve %s --did-not-happen %s\n", o.Operation, rest)
 }
 
 func (e *env) namespaceFlag() string {
