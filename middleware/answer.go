@@ -56,21 +56,21 @@ func sharesResult(c *registry.Call, row *Row) bool {
 	return first.Scope() == c.Run.Scope() || c.Info() != nil && c.Info().ShareResult
 }
 
-func unknown(row *Row) registry.Result {
+func unknown(_ *visit, row *Row) registry.Result {
 	return registry.Envelope{
 		Status: registry.OutcomeUnknown, Operation: row.Operation, Tool: row.Tool, Since: row.Since,
 		Note: "It may or may not have happened. Do not retry it; a person must check.",
 	}.Result()
 }
 
-func inProgress(row *Row) registry.Result {
+func inProgress(_ *visit, row *Row) registry.Result {
 	return registry.Envelope{
 		Status: registry.InProgress, Operation: row.Operation, Tool: row.Tool, RetryMS: retryAfter.Milliseconds(),
 		Note: "An earlier call still does this. Its outcome is not known yet.",
 	}.Result()
 }
 
-func conflict(c *registry.Call, row *Row) registry.Result {
+func conflict(c *visit, row *Row) registry.Result {
 	e := registry.Envelope{
 		Status: registry.Conflict, Operation: row.Operation, Tool: row.Tool,
 		Note: "The same operation exists with other arguments. This call was not run.",

@@ -27,11 +27,13 @@ type attempt struct {
 	next    stage
 	held    *Held
 
-	stop error // of a middleware within: it ends the run
-	once sync.Once
-	told chan struct{} // closed when res and err are set
-	res  registry.Result
-	err  error
+	used  bool  // call has been given to the tool, which may have changed its value
+	cause error // of the last handler
+	stop  error // of a middleware within: it ends the run
+	once  sync.Once
+	told  chan struct{} // closed when res and err are set
+	res   registry.Result
+	err   error
 }
 
 // stage is one step of an attempt; it returns the next, nil at the end.
@@ -124,9 +126,21 @@ func (a *attempt) invoke() stage {
 		}
 	}()
 	a.held.Begin()
-	o := protect(within(ctx, a.call), a.g.next, a.call)
+	call := a.take()
+	o := protect(within(ctx, call), a.g.next, call)
 	exited = false
 	return after(o)
+}
+
+// take is the call with the input that the claim has stored, whatever an earlier attempt has done to its value.
+func (a *attempt) take() *registry.Call {
+	if a.used {
+		if c, err := a.call.With(a.row.Input); err == nil {
+			a.call = c
+		}
+	}
+	a.used = true
+	return a.call
 }
 
 var errExit = errors.New("the tool ended its goroutine")
@@ -168,6 +182,7 @@ func (a *attempt) note(err error) {
 	if err == nil || unreadable(err) {
 		return
 	}
+	a.cause = bare(err)
 	a.g.tellError(a.ctx, a.call, err)
 	if !ofTool(err) {
 		a.stop = err
@@ -283,7 +298,7 @@ func (a *attempt) step(s Step) Transition {
 func (a *attempt) change(t Transition, o *outcome) (row Row, err error) {
 	a.g.retry(func(try int) bool {
 		row, err = a.g.ledger.Change(a.ctx, t)
-		if try > 1 && errors.Is(err, ErrLost) && a.committed(&row, t) {
+		if try > 1 && errors.Is(err, ErrLost) && committed(&row, t) {
 			err = nil
 		}
 		var early *EarlyError
@@ -296,20 +311,8 @@ func (a *attempt) change(t Transition, o *outcome) (row Row, err error) {
 	return row, err
 }
 
-// committed reports whether a step whose commit seemed to fail was made all the same.
-func (a *attempt) committed(row *Row, t Transition) bool {
-	switch t.Step {
-	case Take:
-		return row.State == InDoubt && row.Settle == t.Mark
-	case Again, Absent:
-		return row.State == Running && row.Token == t.Token && row.Attempt == t.Attempt+1 && row.Owner == a.row.Owner
-	default:
-		return false
-	}
-}
-
 func (a *attempt) notSaved(o *outcome, err error) {
-	e := &NotSavedError{Tool: a.call.Tool, Operation: a.row.Operation, Err: err}
+	e := &NotSavedError{Tool: a.call.Tool, Operation: a.row.Operation, Cause: a.cause, Err: err}
 	if o != nil {
 		e.Result = o.res.Content
 	}
@@ -334,13 +337,13 @@ func (a *attempt) report(row Row, o *outcome) stage {
 		}
 		return a.tell(a.g.doneAnswer(a.caller, &row, a.own, a.repeats), nil)
 	case InDoubt:
-		return a.tell(unknown(&row), nil)
+		return a.tell(unknown(nil, &row), nil)
 	case Running:
-		return a.tell(inProgress(&row), nil)
+		return a.tell(inProgress(nil, &row), nil)
 	case Free:
 	}
 	if o != nil { // free, or gone: the result is at least told
-		row.Operation, row.Result, row.HasResult = a.row.Operation, o.res.Content, true
+		row.Operation, row.Tool, row.DoneAt, row.Result, row.HasResult = a.row.Operation, a.row.Tool, time.Now(), o.res.Content, true
 		return a.tell(a.done(&row, *o), nil)
 	}
 	return a.tell(a.call.Failed(a.row.Operation, errors.New("another process has settled this: it did not happen")), nil)

@@ -78,6 +78,7 @@ type Row struct {
 
 	// What follows is worked out when the row is read.
 
+	OwnerMine    bool      // the owner is this process instance
 	OwnerGone    bool      // the owner is gone by evidence
 	OwnerUnknown bool      // nothing shows whether the owner lives or has gone
 	SettleGone   bool      // whoever asked Lookup is gone by evidence

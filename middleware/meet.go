@@ -12,34 +12,34 @@ import (
 // meeting is a call that has met the row of its operation. It is bound to that operation: each look at the row decides
 // anew, fingerprint first.
 type meeting struct {
+	*visit
 	g    *guard
-	c    *registry.Call
 	row  Row
-	same bool // the call has been here before: it is noted, and counts no repeat
+	same bool // the call has been here before: it counts no repeat
 	// fingerprint is that of the call when it was seen first, so that a deploy which changes schemas does not make a
 	// stored call another one.
 	fingerprint string
-	noted       bool
-	repeats     int
-	asked       bool // this call has had Lookup asked
 	until       time.Time
 	poll        time.Duration
 }
 
-func (g *guard) meet(ctx context.Context, c *registry.Call, row Row, same bool) (registry.Result, bool, error) {
-	m := &meeting{g: g, c: c, row: row, same: same, noted: same, repeats: row.Repeats, until: time.Now().Add(g.Wait), poll: 20 * time.Millisecond}
-	_, m.fingerprint = c.Operation()
+func (g *guard) meet(ctx context.Context, v *visit, row Row, same bool) (registry.Result, bool, error) {
+	m := &meeting{visit: v, g: g, row: row, same: same, until: time.Now().Add(g.Wait), poll: 20 * time.Millisecond}
+	_, m.fingerprint = v.Operation()
 	if same {
 		m.fingerprint = row.Found.Fingerprint
+	}
+	if same && v.noted == "" {
+		v.noted, v.repeats = row.Operation, row.Repeats
 	}
 	res, again, err := m.answer(ctx)
 	if errors.Is(err, ErrLost) { // the row went away while the call was noted
 		return registry.Result{}, true, nil
 	}
-	if again || err != nil || same || g.Repeats < 0 || m.repeats <= g.Repeats {
+	if again || err != nil || same || g.Repeats < 0 || v.repeats <= g.Repeats {
 		return res, again, err
 	}
-	return res, false, &RepeatError{Tool: c.Tool, Operation: m.row.Operation, Repeats: m.repeats}
+	return res, false, &RepeatError{Tool: v.Tool, Operation: m.row.Operation, Repeats: v.repeats}
 }
 
 func (m *meeting) answer(ctx context.Context) (res registry.Result, again bool, err error) {
@@ -47,52 +47,62 @@ func (m *meeting) answer(ctx context.Context) (res registry.Result, again bool, 
 		if m.row.State == Free {
 			return registry.Result{}, true, nil
 		}
-		if err := m.note(ctx); err != nil {
-			return registry.Result{}, false, err
-		}
-		if m.row.Fingerprint != m.fingerprint {
-			return conflict(m.c, &m.row), false, nil
-		}
-		waited := false
-		switch {
-		case m.row.State == Done || m.row.State == Released:
-			return m.g.doneAnswer(m.c, &m.row, m.same, m.repeats), false, nil
-		case m.row.State == Running && m.row.OwnerGone:
-			return m.recover(ctx)
-		case m.row.State == InDoubt && (m.row.Settle == "" || m.row.SettleGone): // nobody asks Lookup
-			if info := m.c.Info(); info != nil && info.HasLookup && !m.asked {
-				m.asked = true
-				return m.recover(ctx)
-			}
-			return unknown(&m.row), false, nil
-		default: // somebody runs it, or asks Lookup
-			if waited, err = m.wait(ctx); err != nil {
+		if m.Turn > 0 { // a place is noted before the wait; without a place each note counts, so it waits for the answer
+			if err := m.note(ctx); err != nil {
 				return registry.Result{}, false, err
 			}
 		}
-		if !waited {
-			if m.row.State == InDoubt {
-				return unknown(&m.row), false, nil
+		if m.row.Fingerprint != m.fingerprint {
+			return m.tell(ctx, conflict)
+		}
+		switch {
+		case m.row.State == Done || m.row.State == Released:
+			return m.tell(ctx, func(v *visit, row *Row) registry.Result { return m.g.doneAnswer(v.Call, row, m.same, v.repeats) })
+		case m.row.State == Running && m.row.OwnerGone:
+			return m.recover(ctx)
+		case m.row.State == InDoubt && (m.row.Settle == "" || m.row.SettleGone): // nobody asks Lookup
+			if info := m.Info(); info != nil && info.HasLookup && !m.asked {
+				m.asked = true
+				return m.recover(ctx)
 			}
-			return inProgress(&m.row), false, nil
+			return m.tell(ctx, unknown)
+		}
+		// Somebody runs it, or asks Lookup: then it is asked for this call too.
+		m.asked = m.asked || m.row.State == InDoubt
+		waited, err := m.wait(ctx)
+		switch {
+		case err != nil:
+			return registry.Result{}, false, err
+		case !waited && m.row.State == InDoubt:
+			return m.tell(ctx, unknown)
+		case !waited:
+			return m.tell(ctx, inProgress)
 		}
 	}
 }
 
-// note keeps the call as one that meant the operation, before it waits or is answered.
+// tell notes the call, if it is not yet, and answers it.
+func (m *meeting) tell(ctx context.Context, answer func(*visit, *Row) registry.Result) (registry.Result, bool, error) {
+	if err := m.note(ctx); err != nil {
+		return registry.Result{}, false, err
+	}
+	return answer(m.visit, &m.row), false, nil
+}
+
+// note keeps the call as one that meant the operation.
 func (m *meeting) note(ctx context.Context) error {
-	if m.noted {
+	if m.noted == m.row.Operation {
 		return nil
 	}
-	n, err := m.g.ledger.Note(context.WithoutCancel(ctx), m.row.Operation, aliasOf(m.c))
+	n, err := m.g.ledger.Note(context.WithoutCancel(ctx), m.row.Operation, aliasOf(m.Call))
 	if err != nil && !errors.Is(err, ErrLost) && (m.row.State == Done || m.row.State == Released) {
-		m.g.Logger.Warn("toolonce: a repeat could not be noted", "tool", m.c.Tool, "operation", m.row.Operation, "error", err)
+		m.g.Logger.Warn("toolonce: a repeat could not be noted", "tool", m.Tool, "operation", m.row.Operation, "error", err)
 		return nil // what is done can be told all the same
 	}
 	if err != nil {
 		return err
 	}
-	m.noted, m.repeats = true, n
+	m.noted, m.repeats = m.row.Operation, n
 	return nil
 }
 
@@ -101,7 +111,7 @@ func (m *meeting) note(ctx context.Context) error {
 func (m *meeting) wait(ctx context.Context) (bool, error) {
 	for {
 		changed, unsaved := m.g.ledger.Handlers().watch(m.row.Operation)
-		row, ok, err := m.g.find(ctx, m.c, Query{Operation: m.row.Operation, Run: m.c.Run.ID})
+		row, ok, err := m.g.find(ctx, m.Call, Query{Operation: m.row.Operation, Run: m.Run.ID})
 		switch {
 		case err != nil:
 			return false, err
@@ -139,7 +149,10 @@ func abandoned(r *Row) bool {
 // recover settles an orphan, or asks Lookup about an operation in doubt, and waits for what comes of it. Whoever is
 // overtaken decides anew.
 func (m *meeting) recover(ctx context.Context) (registry.Result, bool, error) {
-	a, err := m.g.takeOver(ctx, m.c, m.row)
+	if err := m.note(ctx); err != nil {
+		return registry.Result{}, false, err
+	}
+	a, err := m.g.takeOver(ctx, m.Call, m.row)
 	switch {
 	case errors.Is(err, ErrLost):
 		return registry.Result{}, true, nil
@@ -148,16 +161,16 @@ func (m *meeting) recover(ctx context.Context) (registry.Result, bool, error) {
 	case a == nil: // nothing but a person can settle it
 		row := m.row
 		row.State, row.Since = InDoubt, time.Now()
-		return unknown(&row), false, nil
+		return unknown(m.visit, &row), false, nil
 	}
-	a.own, a.fresh, a.caller, a.repeats = m.claimed(), true, m.c, m.repeats
+	a.own, a.fresh, a.caller, a.repeats = m.claimed(), true, m.Call, m.repeats
 	a.start(a.next)
 	res, err := a.wait(ctx)
 	return res, false, err
 }
 
 // claimed reports whether the call is the one that the present claim was made for.
-func (m *meeting) claimed() bool { return m.same && claimedBy(&m.row, m.c) }
+func (m *meeting) claimed() bool { return m.same && claimedBy(&m.row, m.Call) }
 
 func claimedBy(r *Row, c *registry.Call) bool {
 	return r.Claimer.Run == c.Run.ID && r.Claimer.Turn == c.Turn && r.Claimer.Position == c.Position && c.Turn > 0
@@ -181,35 +194,71 @@ func (g *guard) takeOver(ctx context.Context, c *registry.Call, row Row) (*attem
 	began := time.Now()
 	begin := func(row Row) *attempt {
 		a := g.attempt(ctx, stored, row, false)
-		a.began = began
+		a.began, a.mark = began, t.Mark
+		a.next = a.invoke
+		if t.Step == Take {
+			a.next = a.ask
+		}
 		return a
+	}
+	// A step whose commit is in doubt is looked for, and carried on with if it was made: nobody else would.
+	doubtful := func(err error) error {
+		if !errors.Is(err, ErrLost) {
+			go g.carryOn(context.WithoutCancel(ctx), t, begin)
+		}
+		return err
 	}
 	switch {
 	case err != nil: // the tool is gone, or its input no longer fits
 	case info.Effect == registry.IdempotentWrite || info.Recovery == registry.Rerun && !info.HasLookup:
 		g.again(info, &t)
 		if row, err = change(Again); err == nil {
-			a := begin(row)
-			a.next = a.invoke
-			return a, nil
+			return begin(row), nil
 		}
 		if !errors.Is(err, ErrLost) {
-			return nil, err
+			return nil, doubtful(err)
 		}
 	case info.HasLookup:
 		t.Mark = rand.Text()
 		if row, err = change(Take); err != nil {
-			return nil, err
+			return nil, doubtful(err)
 		}
-		a := begin(row)
-		a.mark, a.next = t.Mark, a.ask
-		return a, nil
+		return begin(row), nil
 	}
 	if row.State == Running || t.Owner != "" {
 		_, err = change(Doubt)
 		return nil, err
 	}
 	return nil, nil
+}
+
+// carryOn goes on with a first step whose answer was lost, if it was made.
+func (g *guard) carryOn(ctx context.Context, t Transition, begin func(Row) *attempt) {
+	held := g.ledger.Handlers().Open(t.Operation)
+	defer held.End()
+	g.retry(func(try int) bool {
+		row, ok, err := g.ledger.Find(ctx, Query{Operation: t.Operation})
+		if err != nil {
+			return try >= maxDrops
+		}
+		if ok && committed(&row, t) {
+			a := begin(row)
+			a.start(a.next)
+		}
+		return true
+	})
+}
+
+// committed reports whether a step whose commit seemed to fail was made all the same.
+func committed(row *Row, t Transition) bool {
+	switch t.Step {
+	case Take:
+		return row.State == InDoubt && row.Settle == t.Mark
+	case Again, Absent:
+		return row.State == Running && row.Token == t.Token && row.Attempt == t.Attempt+1 && row.OwnerMine
+	default:
+		return false
+	}
 }
 
 // again fills in the bounds of another attempt.

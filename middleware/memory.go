@@ -288,7 +288,7 @@ func (l *MemoryLedger) read(r *memoryRow, run string) Row {
 	c := r.Row
 	c.Input = slices.Clone(r.Input)
 	c.Now = time.Now()
-	c.OwnerGone = l.gone[r.Owner]
+	c.OwnerMine, c.OwnerGone = r.Owner == l.owner, l.gone[r.Owner]
 	c.SettleGone = r.Settle != "" && l.gone[r.settler]
 	c.Repeats = l.repeats(r.Identity, run)
 	return c

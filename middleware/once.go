@@ -51,15 +51,22 @@ type NotSavedError struct {
 	Tool, Operation string
 	// Result is what the tool returned, "" where it returned an error.
 	Result string
-	Err    error
+	// Cause is the error that the tool returned, nil where it returned a result.
+	Cause error
+	Err   error
 }
 
 func (e *NotSavedError) Error() string {
 	return fmt.Sprintf("middleware: storing the outcome of %s operation %s: %v: it has run; storing goes on in the background until this process ends", e.Tool, e.Operation, e.Err)
 }
 
-// Unwrap gives the store's error.
-func (e *NotSavedError) Unwrap() error { return e.Err }
+// Unwrap gives the store's error and the tool's.
+func (e *NotSavedError) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Cause}
+}
 
 // OnceOptions adjust Once. nil and the zero value work.
 type OnceOptions struct {
@@ -95,6 +102,7 @@ const (
 	graceTime        = time.Second // for a handler to return after its context has ended
 	maxAttempts      = 3
 	maxDecisions     = 16 // times that one call may lose and decide anew
+	maxDrops         = 60 // tries to free a claim whose commit is in doubt: five minutes
 )
 
 // Once makes a tool's side effect happen once. Every call of a NonIdempotentWrite is claimed in the ledger before its
@@ -124,6 +132,9 @@ func newGuard(l Ledger, opts *OnceOptions) *guard {
 	g := &guard{ledger: l, warned: &sync.Map{}}
 	if opts != nil {
 		g.OnceOptions = *opts
+	}
+	if g.Wait < 0 || g.Margin < 0 || g.MaxResult < 0 {
+		panic(fmt.Sprintf("middleware: OnceOptions: Wait %v, Margin %v, MaxResult %d: none may be negative; 0 is the default", g.Wait, g.Margin, g.MaxResult))
 	}
 	setDefault(&g.Wait, defaultWait)
 	setDefault(&g.Margin, defaultMargin)
@@ -158,9 +169,12 @@ func (g *guard) handle(ctx context.Context, c *registry.Call) (registry.Result, 
 		return registry.Result{}, registry.NoEffect(errTwice)
 	case info != nil && c.Turn == 0 && info.Identity == registry.ByCall && c.Refusal() == nil:
 		return registry.Result{}, ErrNoTurn
+	case info != nil && reruns(info) && info.KeyWindow <= g.Margin:
+		return registry.Result{}, fmt.Errorf("middleware: tool %s: its KeyWindow %v is not longer than OnceOptions.Margin %v: nothing could be sent inside it", c.Tool, info.KeyWindow, g.Margin)
 	}
+	v := &visit{Call: c}
 	for range maxDecisions {
-		res, again, err := g.decide(ctx, c)
+		res, again, err := g.decide(ctx, v)
 		if !again {
 			return res, err
 		}
@@ -168,8 +182,23 @@ func (g *guard) handle(ctx context.Context, c *registry.Call) (registry.Result, 
 	return registry.Result{}, fmt.Errorf("middleware: deciding a call of %s: its operation changed %d times while it was looked at", c.Tool, maxDecisions)
 }
 
+// reruns reports whether an unclear outcome of a tool is settled by running it again with the same key.
+func reruns(i *registry.Info) bool {
+	return i.Effect == registry.NonIdempotentWrite && i.Recovery == registry.Rerun && !i.HasLookup
+}
+
+// visit is a call on its way, across all decisions about it.
+type visit struct {
+	*registry.Call
+	noted    string // the operation that it is noted as a repeat of
+	repeats  int    // by its run, as they were counted then
+	asked    bool   // Lookup has been asked for it
+	admitted bool
+}
+
 // decide answers a call from what the ledger says now, or claims it. again: it was overtaken and must look anew.
-func (g *guard) decide(ctx context.Context, c *registry.Call) (res registry.Result, again bool, err error) {
+func (g *guard) decide(ctx context.Context, v *visit) (res registry.Result, again bool, err error) {
+	c := v.Call
 	identity, _ := c.Operation()
 	undoes := c.Refusal() == nil && c.Info().Undoes != ""
 	q := Query{Run: c.Run.ID, Turn: c.Turn, Position: c.Position, Identity: identity}
@@ -185,7 +214,7 @@ func (g *guard) decide(ctx context.Context, c *registry.Call) (res registry.Resu
 	if row.Found != nil {
 		seenAlias = row.Operation
 		if sameCall(row.Found, c) && row.State != Free {
-			return g.meet(ctx, c, row, true)
+			return g.meet(ctx, v, row, true)
 		}
 	}
 	if err := g.check(ctx, c); err != nil {
@@ -206,17 +235,22 @@ func (g *guard) decide(ctx context.Context, c *registry.Call) (res registry.Resu
 	}
 	switch row.State {
 	case Running, InDoubt:
-		return g.meet(ctx, c, row, false)
+		return g.meet(ctx, v, row, false)
 	case Done:
 		if !row.Expired() {
-			return g.meet(ctx, c, row, false)
+			return g.meet(ctx, v, row, false)
 		}
 	case Free, Released:
 	}
 	if target.Operation != "" && target.State != Done {
 		return notUndoable(c, target), false, nil
 	}
-	claim := Claim{Identity: identity, Undoes: target.Operation, Seen: row, SeenAlias: seenAlias}
+	return g.begin(ctx, v, Claim{Identity: identity, Undoes: target.Operation, Seen: row, SeenAlias: seenAlias})
+}
+
+// begin claims an operation that is not, or no more, unless a limit or Admit is in the way.
+func (g *guard) begin(ctx context.Context, v *visit, claim Claim) (registry.Result, bool, error) {
+	c, row := v.Call, claim.Seen
 	if row.State == Released {
 		claim.Seen = Row{}
 		claim.Repeat = row.Claimer.Run == c.Run.ID
@@ -224,10 +258,11 @@ func (g *guard) decide(ctx context.Context, c *registry.Call) (res registry.Resu
 			return tooOften(c), false, &RepeatError{Tool: c.Tool, Operation: row.Operation, Repeats: row.Repeats + 1}
 		}
 	}
-	if g.Admit != nil {
+	if g.Admit != nil && !v.admitted {
 		if res, err := g.Admit(ctx, c); err != nil || res != nil {
 			return deref(res), false, err
 		}
+		v.admitted = true
 	}
 	return g.claim(ctx, c, claim)
 }
@@ -300,19 +335,20 @@ func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (regis
 	return res, false, err
 }
 
-// dropClaim frees a claim whose commit is in doubt, since nobody will run it.
+// dropClaim frees a claim whose commit is in doubt, since nobody will run it. If the store does not answer for so long,
+// the row, if there is one, stays as an orphan of this process.
 func (g *guard) dropClaim(ctx context.Context, c Claim, held *Held) {
 	defer held.End()
-	g.retry(func(int) bool {
+	g.retry(func(try int) bool {
 		row, ok, err := g.ledger.Find(ctx, Query{Identity: c.Identity})
 		if err != nil {
-			return false
+			return try >= maxDrops
 		}
 		if !ok || row.Token != c.Token {
 			return true
 		}
 		_, err = g.ledger.Change(ctx, Transition{Step: GiveBack, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, NewKey: !row.Unclear})
-		return err == nil || errors.Is(err, ErrLost)
+		return err == nil || errors.Is(err, ErrLost) || try >= maxDrops
 	})
 }
 

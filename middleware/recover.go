@@ -20,8 +20,8 @@ type Recovered struct {
 // Recover goes once over a ledger's namespace and settles what it can: the orphans (operations whose owner has died) as
 // their tools say, by Lookup, Rerun or in doubt for a person, and what is in doubt of tools that have a Lookup, which is
 // asked again. Call it at start, in the background where Lookups are slow, and from time to time where a provider is slow
-// to show effects: nothing counts as absent before the deadlines are over. The ledger must also be a Lister. It returns
-// what was settled before an error.
+// to show effects: nothing counts as absent before the deadlines are over. The ledger must also be a Lister. It goes
+// on after an error and returns all of them with what was settled.
 func Recover(ctx context.Context, tools *registry.Registry, l Ledger, opts *OnceOptions) ([]Recovered, error) {
 	g := newGuard(l, opts)
 	g.next = registry.Invoke
@@ -34,17 +34,19 @@ func Recover(ctx context.Context, tools *registry.Registry, l Ledger, opts *Once
 		return nil, fmt.Errorf("middleware: recovering: listing orphans: %w", err)
 	}
 	var done []Recovered
+	var errs []error
 	for _, row := range rows {
 		if !abandoned(&row) && (row.State != InDoubt || row.Settle != "" || !asks(tools, row.Tool)) {
 			continue
 		}
 		v, err := g.recoverRow(ctx, tools, row)
-		if err != nil {
-			return done, fmt.Errorf("middleware: recovering operation %s of %s: %w", row.Operation, row.Tool, err)
+		if err != nil { // the others must not wait for it
+			errs = append(errs, fmt.Errorf("middleware: recovering operation %s of %s: %w", row.Operation, row.Tool, err))
+			continue
 		}
 		done = append(done, Recovered{Operation: row.Operation, Tool: row.Tool, Verdict: v})
 	}
-	return done, nil
+	return done, errors.Join(errs...)
 }
 
 // asks reports whether a tool has a Lookup.

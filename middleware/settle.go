@@ -46,7 +46,7 @@ func (a *attempt) doubt() stage {
 	if err != nil {
 		return a.report(row, nil)
 	}
-	return a.tell(unknown(&row), nil)
+	return a.tell(unknown(nil, &row), nil)
 }
 
 // ask has Lookup say whether it happened.
@@ -54,10 +54,10 @@ func (a *attempt) ask() stage {
 	info := a.call.Info()
 	ctx, cancel := context.WithTimeout(a.ctx, info.Timeout)
 	out := make(chan outcome, 1)
-	asker := &guard{next: lookup}
+	asker, call := &guard{next: lookup}, a.take()
 	go func() {
 		defer cancel()
-		asker.into(ctx, a.call, out)
+		asker.into(ctx, call, out)
 	}()
 	timer := time.NewTimer(info.Timeout + min(graceTime, a.g.Margin))
 	defer timer.Stop()
@@ -68,11 +68,15 @@ func (a *attempt) ask() stage {
 		}
 		return a.settle(o)
 	case <-timer.C:
-		a.settle(outcome{err: context.DeadlineExceeded})
-		if o := <-out; o.err == nil { // what it found late is a result
-			return a.keep(Complete, o)
-		}
-		return nil
+		// What it finds late is a result. It is waited for elsewhere, since a late result of the handler may come first.
+		late := a.g.attempt(a.ctx, a.call, a.row, false)
+		late.start(func() stage {
+			if o := <-out; o.err == nil {
+				return late.keep(Complete, o)
+			}
+			return nil
+		})
+		return a.settle(outcome{err: context.DeadlineExceeded})
 	}
 }
 
@@ -102,5 +106,5 @@ func (a *attempt) settle(o outcome) stage {
 	if err != nil {
 		return a.report(row, nil)
 	}
-	return a.tell(unknown(&row), nil)
+	return a.tell(unknown(nil, &row), nil)
 }

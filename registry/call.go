@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -80,7 +81,11 @@ func (c *Call) Check(ctx context.Context) error {
 	c.Checked()
 	ctx, cancel := context.WithTimeout(ctx, c.info.Timeout)
 	defer cancel()
-	return c.info.check(ctx, c.value)
+	v, err := c.info.codec.Load(bytes.Clone(c.input)) // Run gets the value that was hashed, whatever Check does to its own
+	if err != nil {
+		return err
+	}
+	return c.info.check(ctx, v)
 }
 
 // Checked marks the call as one whose Check was asked and is not asked again.
@@ -91,7 +96,7 @@ func (c *Call) With(input []byte) (*Call, error) {
 	if c.info == nil {
 		return nil, &UnknownToolError{Name: c.Tool}
 	}
-	v, err := c.info.codec.Load(input)
+	v, err := c.info.codec.Load(bytes.Clone(input))
 	if err != nil {
 		return nil, fmt.Errorf("registry: reading a stored input of tool %q: %w", c.Tool, err)
 	}

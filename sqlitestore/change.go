@@ -120,11 +120,13 @@ func (c *changing) prepare(ctx context.Context) (err error) {
 func (c *changing) write(ctx context.Context) error {
 	switch c.t.Step {
 	case middleware.Again, middleware.Take, middleware.Absent: // they make this process run something
-		done, err := c.s.f.starting()
-		if err != nil {
-			return err
+		if c.takesOver() {
+			done, err := c.s.f.starting()
+			if err != nil {
+				return err
+			}
+			defer done()
 		}
-		defer done()
 		c.s.f.owners.used.Store(true)
 	default:
 	}
@@ -146,6 +148,12 @@ func (c *changing) try(x *tx, statements map[middleware.Step]string) (bool, erro
 	}
 	c.now = c.s.f.now()
 	return x.one(query, c.r.dest(), c.arguments(idOf(c.t.Operation))...)
+}
+
+// takesOver reports whether a step begins work, which Close keeps away. One that goes on with work of this process is
+// let through, since Close waits for that.
+func (c *changing) takesOver() bool {
+	return c.t.Owner != "" || c.t.Step == middleware.Take && c.t.State == middleware.InDoubt
 }
 
 func (c *changing) run(x *tx) (err error) {

@@ -71,7 +71,7 @@ func (s *Store) row(ctx context.Context, r *record) (middleware.Row, error) {
 		if err != nil {
 			return row, err
 		}
-		row.OwnerGone, row.OwnerUnknown = e == dead, e == unknown
+		row.OwnerMine, row.OwnerGone, row.OwnerUnknown = r.owner == o.id, e == dead, e == unknown
 	}
 	if row.Settle != "" {
 		row.SettleGone, err = o.isGone(ctx, r.settler)

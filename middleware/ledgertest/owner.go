@@ -85,6 +85,8 @@ func ownerGone(p *probe) {
 	a, b, c := p.sys.Open(), p.sys.Open(), p.sys.Open()
 	mine, others := p.second(a), p.second(b)
 	want(p, "OwnerGone of the row of a living process", p.row(c, mine.Operation).OwnerGone, false)
+	want(p, "OwnerMine of its own row", p.row(a, mine.Operation).OwnerMine, true)
+	want(p, "OwnerMine of a row of another process", p.row(c, mine.Operation).OwnerMine, false)
 	settled := p.do(a, p.second(a), middleware.Take)
 	want(p, "SettleGone of a row that a living process settles", settled.SettleGone, false)
 	p.sys.Kill(a)

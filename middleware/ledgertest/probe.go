@@ -287,7 +287,7 @@ func diff(a, b middleware.Row) (d []string) {
 		name, x, y := va.Type().Field(i).Name, va.Field(i).Interface(), vb.Field(i).Interface()
 		same := reflect.DeepEqual(x, y)
 		switch name {
-		case "Now", "Found", "Repeats":
+		case "Now", "Found", "Repeats", "OwnerMine":
 			continue
 		}
 		if t, ok := x.(time.Time); ok {
