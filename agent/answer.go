@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -69,22 +70,42 @@ func placed(run Run, turn int, err error) error {
 // answerAll answers the calls in order. An error with results means that every call is answered and the run ends; without
 // results, that the turn is not answered.
 func answerAll(ctx context.Context, h registry.Handler, n naming, calls []toolCall) ([]registry.Result, error) {
-	var errs []error
+	var errs problems
 	results := make([]registry.Result, 0, len(calls))
 	for i, c := range calls {
 		if ctx.Err() != nil {
-			return cancelled(ctx, n, calls, results, errs)
+			return cancelled(ctx, n, calls, results, errs.list)
 		}
 		res, err := answerOne(ctx, h, n, i, c)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("call %d (%s): %w", i, n.name(c.name), err))
+			errs.add(fmt.Errorf("call %d (%s): %w", i, n.name(c.name), err))
 			if res.Verdict == "" {
-				return nil, errors.Join(errs...)
+				return nil, errors.Join(errs.list...)
 			}
 		}
 		results = append(results, res)
 	}
-	return results, errors.Join(errs...)
+	return results, errors.Join(errs.list...)
+}
+
+// problems are the errors of a turn. That an operation is repeated too often is told once, with the last count.
+type problems struct {
+	list     []error
+	repeated map[string]int // operation: where in list
+}
+
+func (p *problems) add(err error) {
+	if over, ok := errors.AsType[*middleware.RepeatError](err); ok {
+		if at, told := p.repeated[over.Operation]; told {
+			p.list[at] = err
+			return
+		}
+		if p.repeated == nil {
+			p.repeated = map[string]int{}
+		}
+		p.repeated[over.Operation] = len(p.list)
+	}
+	p.list = append(p.list, err)
 }
 
 func answerOne(ctx context.Context, h registry.Handler, n naming, position int, c toolCall) (registry.Result, error) {

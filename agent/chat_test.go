@@ -330,3 +330,15 @@ func TestCallsOfAServerThatIgnoresSerialRunInCallOrder(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestAnOperationThatIsRepeatedTooOftenIsToldOnceATurn(t *testing.T) {
+	p := newPayments()
+	var calls [][3]string
+	for i := range 20 {
+		calls = append(calls, [3]string{fmt.Sprint("k", i), "refund", fmt.Sprintf(`{"order":"R-%d","cents":500}`, i%2)})
+	}
+	ms, err := agent.AnswerChat(t.Context(), p.guarded(), run, 1, completion(t, "tool_calls", calling(calls...)))
+	if err == nil || len(ms) != 21 || strings.Count(err.Error(), "again 9 times") != 2 || strings.Count(err.Error(), "again") != 2 {
+		t.Errorf("%d messages, error: %v", len(ms), err)
+	}
+}

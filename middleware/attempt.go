@@ -243,6 +243,9 @@ func (a *attempt) keep(s Step, o outcome) stage {
 	t := a.step(s)
 	t.Result, t.HasResult = o.res.Content, true
 	t.Resource = a.call.Info().ResultResource(o.res.Content)
+	if len(t.Result) > maxStored {
+		a.g.Logger.Warn("toolonce: a result is too long to be kept", "tool", a.call.Tool, "operation", a.row.Operation, "bytes", len(t.Result))
+	}
 	if len(t.Result) > maxStored || o.err != nil {
 		t.Result, t.HasResult = "", false
 	}

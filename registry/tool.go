@@ -38,7 +38,7 @@ type Identity uint8
 const (
 	// ByArguments is the default: the conversation (or the run, where it has none), the tool and its arguments.
 	ByArguments Identity = iota
-	// ByCall means that every call is meant: run, turn and position. For toggles, reboots, notes.
+	// ByCall means that every call is meant: run, turn, position and what it says. For toggles, reboots, notes.
 	ByCall
 )
 

@@ -42,7 +42,7 @@ The story:
 
 One request:
   -db FILE           the ledger; default ./once.db
-  -run ID            names the request: the same id again moves no money; default: made of the request's text
+  -run ID            names the request: the same request again under it moves no money; default: made of its text
   -model NAME        default gpt-4.1-mini with a real model, "scripted" without
   -base-url URL      of an OpenAI-compatible server; default $OPENAI_BASE_URL
   -provider-url URL  of a provider that runs elsewhere; default: one of its own on loopback, whose money is in

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,7 +148,7 @@ func reachable(ctx context.Context, what, mend, address string) error {
 // modelError says what the model server answered: the SDK's own text hides it.
 func modelError(err error) error {
 	if e, ok := errors.AsType[*openai.Error](err); ok {
-		return fmt.Errorf("the model server answered %d: %s", e.StatusCode, e.Message)
+		return fmt.Errorf("the model server answered %d: %s", e.StatusCode, cmp.Or(e.Message, http.StatusText(e.StatusCode)+" (is the base URL right?)"))
 	}
 	return fmt.Errorf("asking the model: %w", err)
 }
