@@ -101,7 +101,8 @@ func (a *attempt) invoke() stage {
 	if info.Recovery == registry.Rerun && !info.HasLookup && info.Effect == registry.NonIdempotentWrite {
 		try.WindowEnd = a.row.KeySince.Add(info.KeyWindow - a.g.Margin)
 	}
-	ctx, b := bounded(try.Context(a.ctx), end)
+	call := a.take()
+	ctx, b := bounded(within(try.Context(a.ctx), call), end)
 	over := make(chan struct{})
 	watch := watched(b, time.Until(end), min(graceTime, a.g.Margin), func() {
 		defer close(over)
@@ -126,8 +127,7 @@ func (a *attempt) invoke() stage {
 		}
 	}()
 	a.held.Begin()
-	call := a.take()
-	o := protect(within(ctx, call), a.g.next, call)
+	o := protect(ctx, a.g.next, call)
 	exited = false
 	return after(o)
 }

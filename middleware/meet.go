@@ -29,7 +29,7 @@ func (g *guard) meet(ctx context.Context, v *visit, row Row, same bool) (registr
 	if same {
 		m.fingerprint = row.Found.Fingerprint
 	}
-	if same && v.noted == "" {
+	if same {
 		v.noted, v.repeats = row.Operation, row.Repeats
 	}
 	res, again, err := m.answer(ctx)
@@ -122,6 +122,9 @@ func (m *meeting) wait(ctx context.Context) (bool, error) {
 			return true, nil
 		case row.State != m.row.State || row.Token != m.row.Token || row.Settle != m.row.Settle || abandoned(&row):
 			m.row = row
+			if m.noted == row.Operation { // who was noted and became the claimer is no repeat
+				m.repeats = row.Repeats
+			}
 			return true, nil
 		}
 		left := time.Until(m.until)
