@@ -101,7 +101,7 @@ func (a *attempt) invoke() stage {
 	if info.Recovery == registry.Rerun && !info.HasLookup && info.Effect == registry.NonIdempotentWrite {
 		try.WindowEnd = a.row.KeySince.Add(info.KeyWindow - a.g.Margin)
 	}
-	call := a.take()
+	call, row := a.take(), a.row
 	ctx, b := bounded(within(try.Context(a.ctx), call), end)
 	over := make(chan struct{})
 	watch := watched(b, time.Until(end), min(graceTime, a.g.Margin), func() {
@@ -111,6 +111,10 @@ func (a *attempt) invoke() stage {
 	after := func(o outcome) stage {
 		inTime := watch.stop()
 		b.end(context.Canceled)
+		if !inTime && (ran(o) || unreadable(o.err)) { // stored at once, whoever asks Lookup meanwhile
+			late := a.g.attempt(a.ctx, call, row, false)
+			late.run(func() stage { return late.keep(Complete, o) })
+		}
 		if !inTime {
 			<-over // until here the handler counts as running, so that nothing starts another
 		}
@@ -223,15 +227,13 @@ func (a *attempt) timedOut() {
 	}
 }
 
-// late stores what a handler returns after its time.
+// late deals with what a handler returns after its time and that is no result.
 func (a *attempt) late(o outcome) stage {
-	if a.call.Info().Effect == registry.IdempotentWrite {
-		return a.returned(o)
-	}
 	a.note(o.err)
 	switch {
-	case ran(o), unreadable(o.err):
-		return a.keep(Complete, o)
+	case ran(o), unreadable(o.err): // it is stored
+	case a.call.Info().Effect == registry.IdempotentWrite:
+		return a.giveBack(o)
 	case a.row.Attempt == 1 && (notRun(o) || registry.HasNoEffect(o.err)):
 		return a.giveBack(o)
 	}

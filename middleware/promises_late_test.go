@@ -94,44 +94,44 @@ func TestALookupThatAnswersAfterItsTimeoutIsKept(t *testing.T) {
 
 func TestAHandlerThatReturnsLateWhileItsLookupHangsHasItsResultStored(t *testing.T) {
 	for _, deaf := range []bool{false, true} { // whether Lookup looks at its context
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t)
-			w.run = func(context.Context, refundInput) (refund, error) { // ignores its context
-				w.did("refund")
-				time.Sleep(timeout + 5*time.Second)
-				return refund{ID: "re_late"}, nil
-			}
-			stop := make(chan struct{})
-			w.lookup = func(ctx context.Context, _ refundInput) (refund, error) {
-				w.did("lookup")
-				if deaf {
-					<-stop
-				} else {
-					<-ctx.Done()
+		t.Run(fmt.Sprintf("deaf: %v", deaf), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.run = func(context.Context, refundInput) (refund, error) { // ignores its context
+					w.did("refund")
+					time.Sleep(timeout + 5*time.Second)
+					return refund{ID: "re_late"}, nil
 				}
-				return refund{}, errTimeout
-			}
-			l := middleware.Memory()
-			h := w.handler(l, nil)
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				if got := ask(t, h, at(1, 0, "issue_refund", r7)); got.Verdict == registry.Executed && !strings.Contains(got.Content, "re_late") || got.Verdict != registry.Executed && got.Verdict != registry.OutcomeUnknown {
-					t.Errorf("%s: %s", got.Verdict, got.Content)
+				stop := make(chan struct{})
+				w.lookup = func(ctx context.Context, _ refundInput) (refund, error) {
+					w.did("lookup")
+					if deaf {
+						<-stop
+					} else {
+						<-ctx.Done()
+					}
+					return refund{}, errTimeout
 				}
+				l := middleware.Memory()
+				h := w.handler(l, nil)
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					want(t, ask(t, h, at(1, 0, "issue_refund", r7)), registry.Replayed, `{"id":"re_late"`) // Lookup has ended, and the result is there
+				})
+				time.Sleep(timeout + 6*time.Second) // the handler has returned, Lookup has not
+				if row := only(t, l); row.State != middleware.Done || !strings.Contains(row.Result, "re_late") || row.Late {
+					t.Errorf("while Lookup hangs the row is %s with %q, late %v; want done with the handler's result", row.State, row.Result, row.Late)
+				}
+				want(t, ask(t, h, at(2, 0, "issue_refund", r7)), registry.AlreadyDone, "re_late")
+				close(stop)
+				wg.Wait()
+				time.Sleep(time.Hour)
+				if row := only(t, l); row.State != middleware.Done || !strings.Contains(row.Result, "re_late") || row.Late {
+					t.Errorf("once Lookup has ended the row is %s with %q, late %v", row.State, row.Result, row.Late)
+				}
+				wantEffects(t, w, "refund", 1)
+				wantEffects(t, w, "lookup", 1)
 			})
-			time.Sleep(timeout + 6*time.Second)
-			if row := only(t, l); row.State != middleware.Done || !strings.Contains(row.Result, "re_late") || row.Late {
-				t.Errorf("deaf %v: while Lookup hangs the row is %s with %q, late %v; want done with the handler's result", deaf, row.State, row.Result, row.Late)
-			}
-			want(t, ask(t, h, at(2, 0, "issue_refund", r7)), registry.AlreadyDone, "re_late")
-			close(stop)
-			wg.Wait()
-			time.Sleep(time.Hour)
-			if row := only(t, l); row.State != middleware.Done || !strings.Contains(row.Result, "re_late") || row.Late {
-				t.Errorf("deaf %v: once Lookup has ended the row is %s with %q, late %v", deaf, row.State, row.Result, row.Late)
-			}
-			wantEffects(t, w, "refund", 1)
-			wantEffects(t, w, "lookup", 1)
 		})
 	}
 }
@@ -194,11 +194,11 @@ func TestRecoverThatIsOvertakenRunsNothingTwice(t *testing.T) {
 				l, release := killed(t, w, true)
 				w.run = func(context.Context, refundInput) (refund, error) { w.did("settle"); return refund{ID: "re_1"}, nil }
 				var first registry.Result
-				overtaken := &ledgertest.Faulty{Ledger: l, After: func(_ context.Context, op ledgertest.Op) error {
+				overtaken := &ledgertest.Faulty{Ledger: l, After: func(ctx context.Context, op ledgertest.Op) (err error) {
 					if op.Method == "List" {
-						first = ask(t, w.handler(l.Peer(), nil), at(1, 0, "issue_refund", r7))
+						first, err = w.handler(l.Peer(), nil)(ctx, at(1, 0, "issue_refund", r7))
 					}
-					return nil
+					return err
 				}}
 				got, err := middleware.Recover(t.Context(), w.registry(), overtaken, options())
 				if err != nil || len(got) > 1 || len(got) == 1 && got[0].Verdict != registry.InProgress {
@@ -296,42 +296,44 @@ func orphans(t *testing.T, w *world, orders ...string) (operations map[string]st
 func TestAWaiterCountsAsOneRepeatAtMostAndAsNoneWhereItBecomesTheClaimer(t *testing.T) {
 	for _, turn := range []int{0, 1} {
 		for failures := range 3 {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.run = func(context.Context, refundInput) (refund, error) {
-					time.Sleep(time.Second)
-					if w.did("try") <= failures {
-						return refund{}, registry.NoEffect(errors.New("not sent"))
-					}
-					return refund{ID: "re_1"}, nil
-				}
-				l := middleware.Memory()
-				h := w.handler(l, nil)
-				const calls = 5
-				var wg sync.WaitGroup
-				var mu sync.Mutex
-				verdicts := map[registry.Verdict]int{}
-				for i := range calls {
-					wg.Go(func() {
-						got, err := h(t.Context(), at(turn, i, "issue_refund", r7))
-						mu.Lock()
-						defer mu.Unlock()
-						verdicts[got.Verdict]++
-						if _, over := errors.AsType[*middleware.RepeatError](err); over && failures > 0 || err != nil && !over {
-							t.Errorf("turn %d after %d failures: %v", turn, failures, err)
+			t.Run(fmt.Sprintf("turn %d, %d failures", turn, failures), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					w := newWorld(t)
+					w.run = func(context.Context, refundInput) (refund, error) {
+						time.Sleep(time.Second)
+						if w.did("try") <= failures {
+							return refund{}, registry.NoEffect(errors.New("not sent"))
 						}
-					})
-				}
-				wg.Wait()
-				repeats := calls - 1 - failures
-				if verdicts[registry.Failed] != failures || verdicts[registry.Executed] != 1 || verdicts[registry.AlreadyDone] != repeats {
-					t.Errorf("turn %d after %d failures: verdicts %v", turn, failures, verdicts)
-				}
-				row, _, err := l.Find(t.Context(), middleware.Query{Operation: only(t, l).Operation, Run: "r"})
-				if err != nil || row.Repeats != repeats {
-					t.Errorf("turn %d after %d failures: %d repeats, want %d; error %v", turn, failures, row.Repeats, repeats, err)
-				}
-				wantEffects(t, w, "try", failures+1)
+						return refund{ID: "re_1"}, nil
+					}
+					l := middleware.Memory()
+					h := w.handler(l, nil)
+					const calls = 5
+					var wg sync.WaitGroup
+					var mu sync.Mutex
+					verdicts := map[registry.Verdict]int{}
+					for i := range calls {
+						wg.Go(func() {
+							got, err := h(t.Context(), at(turn, i, "issue_refund", r7))
+							mu.Lock()
+							defer mu.Unlock()
+							verdicts[got.Verdict]++
+							if _, over := errors.AsType[*middleware.RepeatError](err); over && failures > 0 || err != nil && !over {
+								t.Errorf("error %v", err)
+							}
+						})
+					}
+					wg.Wait()
+					repeats := calls - 1 - failures
+					if verdicts[registry.Failed] != failures || verdicts[registry.Executed] != 1 || verdicts[registry.AlreadyDone] != repeats {
+						t.Errorf("verdicts %v", verdicts)
+					}
+					row, _, err := l.Find(t.Context(), middleware.Query{Operation: only(t, l).Operation, Run: "r"})
+					if err != nil || row.Repeats != repeats {
+						t.Errorf("%d repeats, want %d; error %v", row.Repeats, repeats, err)
+					}
+					wantEffects(t, w, "try", failures+1)
+				})
 			})
 		}
 	}
