@@ -54,10 +54,14 @@ func TestWiringMistakesAreFoundBeforeTheFirstCallAndSayTheMend(t *testing.T) {
 	type labels struct {
 		Labels map[string]string `json:"labels"`
 	}
+	type ones struct {
+		ID string `json:"id" oncee:"key"`
+	}
 	for name, c := range map[string]struct {
 		add  func(*registry.Registry)
 		want string
 	}{
+		"misspelt tag key":      {tool[ones](nil), `struct tag key "oncee": write "once"`},
 		"no effect":             {tool(func(t *registry.Tool[in, string]) { t.Effect = 0 }), "no Effect: say Read (safe to repeat)"},
 		"unknown effect":        {tool(func(t *registry.Tool[in, string]) { t.Effect = 9 }), "no Effect"},
 		"bad name":              {tool(func(t *registry.Tool[in, string]) { t.Name = "a b" }), `adding tool "a b": bad name: use 1 to 64 of`},

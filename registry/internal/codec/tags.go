@@ -45,10 +45,15 @@ func parseOnce(tag reflect.StructTag) (o onceTag, err error) {
 
 var tagPair = regexp.MustCompile(`^ *([A-Za-z0-9_.-]+):("(?:[^"\\]|\\.)*")`)
 
+// misspelt finds a key that is one letter away from one of ours. json is none of them: bson is a key too.
+var misspelt = []string{"once", "jsonschema", "jsonschema_description", "jsonschema_extras"}
+
 // lintTags finds what reflect ignores silently: a malformed struct tag hides
-// every key after the mistake, and keys are case-sensitive.
+// every key after the mistake, keys are case-sensitive, and of two alike the
+// first counts.
 func lintTags(tag reflect.StructTag) error {
 	rest := string(tag)
+	seen := map[string]bool{}
 	for strings.TrimLeft(rest, " ") != "" {
 		m := tagPair.FindStringSubmatch(rest)
 		if m == nil {
@@ -59,9 +64,37 @@ func lintTags(tag reflect.StructTag) error {
 				return fmt.Errorf("struct tag key %q: write %q", m[1], known)
 			}
 		}
+		for _, known := range misspelt {
+			if oneOff(m[1], known) {
+				return fmt.Errorf("struct tag key %q: write %q", m[1], known)
+			}
+		}
+		if seen[m[1]] {
+			return fmt.Errorf("struct tag key %q stands twice, and the second counts for nothing: write one", m[1])
+		}
+		seen[m[1]] = true
 		rest = rest[len(m[0]):]
 	}
 	return nil
+}
+
+// oneOff reports whether one letter added, dropped or changed makes a into b.
+func oneOff(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	switch len(b) - len(a) {
+	case 0:
+		return i < len(a) && a[i+1:] == b[i+1:]
+	case 1:
+		return a[i:] == b[i+1:]
+	default:
+		return false
+	}
 }
 
 // tagKeys are the keys of a jsonschema tag by the JSON type of the field.
