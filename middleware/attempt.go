@@ -183,11 +183,14 @@ func notRun(o outcome) bool {
 
 // note tells the program of an error. One that is not the tool's own ends the run, whatever becomes of the row.
 func (a *attempt) note(err error) {
-	if err == nil || unreadable(err) {
+	if err == nil {
+		return
+	}
+	a.g.tellError(a.ctx, a.call, err)
+	if unreadable(err) {
 		return
 	}
 	a.cause = bare(err)
-	a.g.tellError(a.ctx, a.call, err)
 	if !ofTool(err) {
 		a.stop = err
 	}
@@ -251,18 +254,20 @@ func (a *attempt) keep(s Step, o outcome) stage {
 	if len(t.Result) > maxStored || o.err != nil {
 		t.Result, t.HasResult = "", false
 	}
+	told := o
 	if o.err != nil { // it has run, and must not run again for want of a readable result
-		o = outcome{res: registry.Result{Content: "done; its result cannot be shown", Verdict: registry.Executed}}
+		told = outcome{res: registry.Result{Content: "done; its result cannot be shown", Verdict: registry.Executed}}
 	}
-	row, err := a.change(t, &o)
+	row, err := a.change(t, &told)
 	switch {
 	case err == nil:
 		a.row = row
-		return a.tell(a.done(&row, o), nil)
+		return a.tell(a.done(&row, told), nil)
 	case s == Found: // whoever settled it first: what was found is a result all the same
 		return a.keep(Complete, o)
 	default:
-		return a.report(row, &o)
+		stored := (row.State == Done || row.State == Released) && row.Token == t.Token && row.Result == t.Result && row.HasResult == t.HasResult
+		return a.report(row, &told, stored)
 	}
 }
 
@@ -285,7 +290,7 @@ func (a *attempt) giveBack(o outcome) stage {
 	t.NewKey, t.Unclear = proof && a.row.Attempt == 1 && !a.row.Unclear, !proof
 	row, err := a.change(t, nil)
 	if err != nil {
-		return a.report(row, nil)
+		return a.report(row, nil, false)
 	}
 	if o.err == nil { // a middleware within has refused it
 		o.res.Operation = row.Operation
@@ -329,15 +334,14 @@ func (a *attempt) notSaved(o *outcome, err error) {
 	}
 }
 
-// report tells what the row has become where another was first. It never claims again.
-func (a *attempt) report(row Row, o *outcome) stage {
-	late := o != nil && (row.State != Done && row.State != Released || row.Token != a.row.Token || row.Result != o.res.Content)
-	if late {
+// report tells what the row has become where another was first. It never claims again. stored: the result is there.
+func (a *attempt) report(row Row, o *outcome, stored bool) stage {
+	if o != nil && !stored {
 		a.g.Logger.Warn("toolonce: a result came too late to be stored", "tool", a.call.Tool, "operation", a.row.Operation, "state", string(row.State))
 	}
 	switch row.State {
 	case Done, Released:
-		if o != nil && !late {
+		if o != nil && stored {
 			return a.tell(a.done(&row, *o), nil)
 		}
 		return a.tell(a.g.doneAnswer(a.caller, &row, a.own, a.repeats), nil)

@@ -18,13 +18,15 @@ type Handlers struct {
 type entry struct {
 	held    map[*Held]bool // true: its handler runs
 	changed chan struct{}
-	unsaved *Row
+	unsaved map[*Held]*Row // outcomes that are not stored yet
+	carried bool           // somebody carries a doubtful step on
 }
 
 // Held is one piece of work on an operation: a handler that runs, a Lookup that is asked, a result not yet stored.
 type Held struct {
 	h         *Handlers
 	operation string
+	doubtful  bool // it is about a step that may not have been made
 }
 
 // Open records that this process works on the operation. Its handler counts as running from Begin to Returned.
@@ -85,10 +87,14 @@ func (h *Handlers) Wait(ctx context.Context) error {
 func (h *Handlers) watch(operation string) (changed <-chan struct{}, unsaved *Row) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if e := h.open[operation]; e != nil {
-		return e.changed, e.unsaved
+	e := h.open[operation]
+	if e == nil {
+		return nil, nil
 	}
-	return nil, nil
+	for _, row := range e.unsaved {
+		unsaved = row
+	}
+	return e.changed, unsaved
 }
 
 // Begin records that the handler starts.
@@ -100,7 +106,13 @@ func (p *Held) Returned() { p.set(func(e *entry) { e.held[p] = false }) }
 // Changed wakes those who wait for the operation. unsaved, if not nil, is its outcome, which is not stored yet.
 func (p *Held) Changed(unsaved *Row) {
 	p.set(func(e *entry) {
-		e.unsaved = unsaved
+		delete(e.unsaved, p)
+		if unsaved != nil {
+			if e.unsaved == nil {
+				e.unsaved = map[*Held]*Row{}
+			}
+			e.unsaved[p] = unsaved
+		}
 		e.wake()
 	})
 }
@@ -110,6 +122,7 @@ func (p *Held) End() {
 	p.set(func(e *entry) {
 		e.wake()
 		delete(e.held, p)
+		delete(e.unsaved, p)
 		if len(e.held) > 0 {
 			return
 		}
@@ -119,6 +132,20 @@ func (p *Held) End() {
 			p.h.idle = nil
 		}
 	})
+}
+
+// carry reports whether p may carry on with a step that was made: it is alone with the operation in this process, but for
+// others whose step is in doubt as well, of whom one may.
+func (p *Held) carry() (may bool) {
+	p.set(func(e *entry) {
+		for other := range e.held {
+			if !other.doubtful {
+				return
+			}
+		}
+		may, e.carried = !e.carried, true
+	})
+	return may
 }
 
 func (p *Held) set(f func(*entry)) {

@@ -185,7 +185,12 @@ func (g *guard) takeOver(ctx context.Context, c *registry.Call, row Row) (*attem
 	info := c.Info()
 	stored, err := c.With(row.Input)
 	held := g.ledger.Handlers().Open(row.Operation) // from before the step on, as for a claim
-	defer held.End()
+	carried := false
+	defer func() {
+		if !carried {
+			held.End()
+		}
+	}()
 	t := Transition{Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, State: row.State}
 	if row.State == Running {
 		t.Owner = row.Owner
@@ -207,7 +212,8 @@ func (g *guard) takeOver(ctx context.Context, c *registry.Call, row Row) (*attem
 	// A step whose commit is in doubt is looked for, and carried on with if it was made: nobody else would.
 	doubtful := func(err error) error {
 		if !errors.Is(err, ErrLost) {
-			go g.carryOn(context.WithoutCancel(ctx), t, begin)
+			carried = true
+			g.carryOn(context.WithoutCancel(ctx), t, held, begin)
 		}
 		return err
 	}
@@ -236,18 +242,18 @@ func (g *guard) takeOver(ctx context.Context, c *registry.Call, row Row) (*attem
 }
 
 // carryOn goes on with a first step whose answer was lost, if it was made.
-func (g *guard) carryOn(ctx context.Context, t Transition, begin func(Row) *attempt) {
-	held := g.ledger.Handlers().Open(t.Operation)
-	defer held.End()
-	g.retry(func(try int) bool {
+func (g *guard) carryOn(ctx context.Context, t Transition, held *Held, begin func(Row) *attempt) {
+	held.set(func(*entry) { held.doubtful = true })
+	g.janitor.do(func() bool {
 		row, ok, err := g.ledger.Find(ctx, Query{Operation: t.Operation})
 		if err != nil {
-			return try >= maxDrops
+			return false
 		}
-		if ok && committed(&row, t) {
+		if ok && committed(&row, t) && held.carry() {
 			a := begin(row)
 			a.start(a.next)
 		}
+		held.End()
 		return true
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,12 +85,14 @@ type OnceOptions struct {
 	// Admit is asked after the ledger (what is done needs no approval) and before the claim: approval, rate limits. A
 	// Result is told to the model instead of running the tool, an error ends the run; neither leaves a row.
 	Admit func(context.Context, *registry.Call) (*registry.Result, error)
-	// OnError is told every error of a tool and of its Lookup as it is, and every panic as a *PanicError with its value
-	// and stack. The guard itself never logs their texts, which may hold data of users: to log them is the program's
-	// choice. It may be called by several goroutines at once. nil: nobody is told.
+	// OnError is told the errors of tools and of their Lookups as they are, and panics as a *PanicError with value and
+	// stack; of a Lookup not the NoEffect that is its answer, and of a call without a record nothing that comes after its
+	// timeout. The guard itself never logs their texts, which may hold data of users: to log them is the program's choice.
+	// It may be called by several goroutines at once. nil: nobody is told.
 	OnError func(context.Context, *registry.Call, error)
-	// Logger is told how to mend a tool whose errors leave outcomes unclear, and of results that came too late to be
-	// stored. It never sees arguments or results. nil: slog.Default().
+	// Logger is told how to mend a tool whose errors leave outcomes unclear, and of what could not be kept: results that
+	// came too late or are too long, repeats that could not be noted. It never sees arguments or results. nil:
+	// slog.Default().
 	Logger *slog.Logger
 }
 
@@ -101,8 +104,9 @@ const (
 	maxStored        = 10 << 20    // bytes of a result that a ledger keeps
 	graceTime        = time.Second // for a handler to return after its context has ended
 	maxAttempts      = 3
-	maxDecisions     = 16 // times that one call may lose and decide anew
-	maxDrops         = 60 // tries to free a claim whose commit is in doubt: five minutes
+	maxDecisions     = 16                    // times that one call may lose and decide anew
+	firstPause       = 50 * time.Millisecond // between tries while a store does not answer
+	longestPause     = 5 * time.Second
 )
 
 // Once makes a tool's side effect happen once. Every call of a NonIdempotentWrite is claimed in the ledger before its
@@ -120,16 +124,17 @@ func Once(l Ledger, opts *OnceOptions) registry.Middleware {
 
 type guard struct {
 	OnceOptions
-	ledger Ledger
-	next   registry.Handler
-	warned *sync.Map // names of tools whose plain error was explained
+	ledger  Ledger
+	next    registry.Handler
+	warned  *sync.Map // names of tools whose plain error was explained
+	janitor *janitor
 }
 
 func newGuard(l Ledger, opts *OnceOptions) *guard {
 	if l == nil {
 		panic("middleware: Once needs a ledger: sqlitestore.Open for production, middleware.Memory for trials")
 	}
-	g := &guard{ledger: l, warned: &sync.Map{}}
+	g := &guard{ledger: l, warned: &sync.Map{}, janitor: &janitor{}}
 	if opts != nil {
 		g.OnceOptions = *opts
 	}
@@ -316,7 +321,7 @@ func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (regis
 	// The caller's cancel must not leave a claim that nobody runs.
 	row, won, err := g.ledger.Claim(context.WithoutCancel(ctx), claim)
 	if err != nil {
-		go g.dropClaim(context.WithoutCancel(ctx), claim, held)
+		g.dropClaim(context.WithoutCancel(ctx), claim, held)
 		return registry.Result{}, false, fmt.Errorf("middleware: claiming an operation of %s: %w: the tool was not run", c.Tool, err)
 	}
 	if !won {
@@ -335,27 +340,69 @@ func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (regis
 	return res, false, err
 }
 
-// dropClaim frees a claim whose commit is in doubt, since nobody will run it. If the store does not answer for so long,
-// the row, if there is one, stays as an orphan of this process.
+// dropClaim frees a claim whose commit is in doubt, since nobody will run it.
 func (g *guard) dropClaim(ctx context.Context, c Claim, held *Held) {
-	defer held.End()
-	g.retry(func(try int) bool {
+	g.janitor.do(func() bool {
 		row, ok, err := g.ledger.Find(ctx, Query{Identity: c.Identity})
 		if err != nil {
-			return try >= maxDrops
+			return false
 		}
-		if !ok || row.Token != c.Token {
-			return true
+		if ok && row.Token == c.Token {
+			t := Transition{Step: GiveBack, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, NewKey: !row.Unclear}
+			if _, err := g.ledger.Change(ctx, t); err != nil && !errors.Is(err, ErrLost) {
+				return false
+			}
 		}
-		_, err = g.ledger.Change(ctx, Transition{Step: GiveBack, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, NewKey: !row.Unclear})
-		return err == nil || errors.Is(err, ErrLost) || try >= maxDrops
+		held.End()
+		return true
 	})
 }
 
-// retry calls f until it is done, with pauses that grow from 50 ms to 5 s.
-func (g *guard) retry(f func(try int) bool) {
-	for try, pause := 1, 50*time.Millisecond; !f(try); try++ {
+// janitor goes on trying what is to be cleared away while a store does not answer: one goroutine, however much it is.
+type janitor struct {
+	mu   sync.Mutex
+	jobs []func() (done bool)
+}
+
+// do tries a job at once, in the background, and then every now and then until it is done.
+func (l *janitor) do(job func() (done bool)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.jobs = append(l.jobs, job); len(l.jobs) == 1 {
+		go l.run()
+	}
+}
+
+func (l *janitor) run() {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		l.mu.Lock()
+		jobs := slices.Clone(l.jobs)
+		l.mu.Unlock()
+		done := make([]bool, len(jobs))
+		for i, job := range jobs {
+			done[i] = job()
+		}
+		l.mu.Lock()
+		rest := l.jobs[len(jobs):] // came meanwhile
+		for i, job := range jobs {
+			if !done[i] {
+				rest = append(rest, job)
+			}
+		}
+		l.jobs = rest
+		empty := len(rest) == 0
+		l.mu.Unlock()
+		if empty {
+			return
+		}
 		time.Sleep(pause)
-		pause = min(2*pause, 5*time.Second)
+	}
+}
+
+// retry calls f until it is done.
+func (g *guard) retry(f func(try int) bool) {
+	for try, pause := 1, firstPause; !f(try); try++ {
+		time.Sleep(pause)
+		pause = min(2*pause, longestPause)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Recovered is what Recover made of one orphan.
 type Recovered struct {
 	Operation, Tool string
-	// Verdict is registry.Executed or Replayed where the operation is done now, Failed where it is free,
+	// Verdict is registry.Executed, Replayed or AlreadyDone where the operation is done now, Failed where it is free,
 	// OutcomeUnknown where a Lookup must be asked again later or a person must settle it, InProgress where another
 	// process was first.
 	Verdict registry.Verdict
@@ -36,6 +36,10 @@ func Recover(ctx context.Context, tools *registry.Registry, l Ledger, opts *Once
 	var done []Recovered
 	var errs []error
 	for _, row := range rows {
+		if ctx.Err() != nil { // what is not begun waits for another time
+			errs = append(errs, ctx.Err())
+			break
+		}
 		if !abandoned(&row) && (row.State != InDoubt || row.Settle != "" || !asks(tools, row.Tool)) {
 			continue
 		}

@@ -17,7 +17,7 @@ func (a *attempt) unclear(returned bool) stage {
 		t.State, t.Mark = Running, rand.Text()
 		row, err := a.change(t, nil)
 		if err != nil {
-			return a.report(row, nil)
+			return a.report(row, nil, false)
 		}
 		a.row, a.mark = row, t.Mark
 		return a.ask
@@ -44,7 +44,7 @@ func (a *attempt) again() stage {
 func (a *attempt) doubt() stage {
 	row, err := a.change(a.step(Doubt), nil)
 	if err != nil {
-		return a.report(row, nil)
+		return a.report(row, nil, false)
 	}
 	return a.tell(unknown(nil, &row), nil)
 }
@@ -71,11 +71,14 @@ func (a *attempt) ask() stage {
 		// What it finds late is a result. It is waited for elsewhere, since a late result of the handler may come first.
 		late := a.g.attempt(a.ctx, a.call, a.row, false)
 		late.start(func() stage {
-			if o := <-out; o.err == nil {
+			o := <-out
+			if o.err == nil || unreadable(o.err) {
 				return late.keep(Complete, o)
 			}
+			a.g.tellError(a.ctx, call, o.err)
 			return nil
 		})
+		a.g.tellError(a.ctx, call, context.DeadlineExceeded)
 		return a.settle(outcome{err: context.DeadlineExceeded})
 	}
 }
@@ -104,7 +107,7 @@ func (a *attempt) settle(o outcome) stage {
 	}
 	row, err := a.change(a.step(Unsure), nil)
 	if err != nil {
-		return a.report(row, nil)
+		return a.report(row, nil, false)
 	}
 	return a.tell(unknown(nil, &row), nil)
 }

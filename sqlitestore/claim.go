@@ -3,7 +3,6 @@ package sqlitestore
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/toolonce/toolonce/middleware"
 )
@@ -69,9 +68,6 @@ func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.R
 		return row, false, err
 	}
 	defer done()
-	if now, err := os.Stat(s.f.path); err != nil || !os.SameFile(now, s.f.opened) {
-		return row, false, ErrMoved
-	}
 	s.f.owners.used.Store(true)
 	if s.f.claims.Add(1)%raiseEvery == 0 {
 		if err := s.f.raise(ctx); err != nil {

@@ -3,7 +3,9 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -77,7 +79,8 @@ func (s *Store) Namespace(name string) *Store { return &Store{f: s.f, namespace:
 
 // DeclareGone records, on a person's word, that the process instance named by Row.Owner has gone, for a row that says
 // OwnerUnknown: its lock file is missing, as after the database was copied without the folder beside it. It is an error
-// where the lock shows that the process lives. Who says so wrongly lets others take over what still runs.
+// where the lock shows that the process lives. Who says so wrongly lets others take over what that process runs, now and
+// later.
 func (s *Store) DeclareGone(ctx context.Context, owner string) error {
 	return s.f.wrap("declaring an owner gone in", s.f.owners.declare(ctx, s.f, owner))
 }
@@ -138,5 +141,13 @@ func (f *file) starting() (done func(), err error) {
 		f.gate.RUnlock()
 		return nil, ErrClosed
 	}
-	return f.gate.RUnlock, nil
+	now, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, f.opened):
+		err = ErrMoved
+	case err == nil:
+		return f.gate.RUnlock, nil
+	}
+	f.gate.RUnlock()
+	return nil, err
 }

@@ -4,8 +4,8 @@
 //	toolonce show    -store sqlite:once.db OPERATION
 //	toolonce resolve -store sqlite:once.db OPERATION --happened --by ann --why "refund re_1 is in the dashboard"
 //
-// It exits with 0 when it did what was asked, with 1 when it was refused or failed and changed nothing, and with 2 when
-// it was called wrongly.
+// It exits with 0 when it did what was asked, with 1 when it was refused or failed, and with 2 when it was called wrongly.
+// What is refused changes nothing, except that an operation whose process has died may be in doubt after it.
 package main
 
 import (
@@ -29,7 +29,7 @@ type verb struct {
 }
 
 var verbs = []verb{
-	{"ops", "", "list operations, newest change first", opsVerb},
+	{"ops", "", "list operations, those that need somebody first", opsVerb},
 	{"show", "OPERATION", "show one operation", showVerb},
 	{"resolve", "OPERATION", "settle an operation whose outcome is unknown", resolveVerb},
 }
@@ -92,7 +92,7 @@ func usage(w io.Writer) {
 	for _, v := range verbs {
 		_, _ = fmt.Fprintf(w, "  toolonce %-8s %-10s %s\n", v.name, v.args, v.short)
 	}
-	_, _ = fmt.Fprint(w, "\nEach takes -store sqlite:PATH (or TOOLONCE_STORE) and -h for its flags.\nExit codes: 0 done, 1 refused or failed and nothing changed, 2 called wrongly.\n")
+	_, _ = fmt.Fprint(w, "\nEach takes -store sqlite:PATH (or TOOLONCE_STORE) and -h for its flags.\nExit codes: 0 done, 1 refused or failed, 2 called wrongly.\n")
 }
 
 func (v verb) run(e *env, args []string) error {

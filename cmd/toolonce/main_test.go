@@ -142,7 +142,7 @@ func TestAnOperationOfACopiedFileIsSeenAndSettled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, won, err := s.Claim(t.Context(), middleware.Claim{Identity: "00", Token: "t", Call: middleware.Alias{Tool: "pay", Run: "r", Turn: 1}})
+	row, won, err := s.Claim(t.Context(), middleware.Claim{Identity: "00", Token: "t", Deadline: time.Minute, Call: middleware.Alias{Tool: "pay", Run: "r", Turn: 1}})
 	if err != nil || !won {
 		t.Fatal(won, err)
 	}
@@ -162,6 +162,9 @@ func TestAnOperationOfACopiedFileIsSeenAndSettled(t *testing.T) {
 	f.path = copied
 	f.want(0, "owner unknown: its lock file is missing", "ops", "-in-doubt")
 	f.want(0, "--owner-is-gone", "show", row.Operation)
+	early := []string{"resolve", row.Operation, "--did-not-happen", "--owner-is-gone", "--by", "ann", "--why", "nothing there"}
+	f.want(1, "too early", early...)
+	f.want(0, "owner unknown", "show", row.Operation) // what was refused has changed nothing
 	settle := []string{"resolve", row.Operation, "--happened", "--by", "ann", "--why", "seen"}
 	f.want(1, "say --owner-is-gone", settle...)
 	f.want(0, "is done now", append(settle, "--owner-is-gone")...)

@@ -97,13 +97,17 @@ func opsVerb(fs *flag.FlagSet) action {
 	}
 }
 
-// list reads the operations of one tenant.
+// list reads the operations of one tenant: all that need somebody, and of the others so many.
 func list(ctx context.Context, s *sqlitestore.Store, inDoubt bool, limit int) ([]middleware.Row, error) {
-	if !inDoubt {
-		return s.List(ctx, nil, limit)
+	rows, err := s.List(ctx, []middleware.State{middleware.InDoubt, middleware.Running}, 0)
+	if err != nil {
+		return nil, err
 	}
-	rows, err := s.List(ctx, []middleware.State{middleware.InDoubt, middleware.Running}, 0) // orphans are told apart after reading
-	return slices.DeleteFunc(rows, func(r middleware.Row) bool { return urgency(&r) > 1 }), err
+	if inDoubt { // orphans are told apart after reading
+		return slices.DeleteFunc(rows, func(r middleware.Row) bool { return urgency(&r) > 1 }), nil
+	}
+	more, err := s.List(ctx, []middleware.State{middleware.Done, middleware.Free, middleware.Released}, limit)
+	return append(rows, more...), err
 }
 
 // hint says where else there are operations, so that an empty list is not taken for an empty store.

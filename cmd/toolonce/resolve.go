@@ -60,21 +60,20 @@ func (e *env) resolve(ctx context.Context, id string, v verdict) error {
 	if v.shown != "" && v.shown != shown(&row) {
 		return fmt.Errorf("operation %s has moved on since %s was shown (it is %s, %s now): look again with toolonce show", id, v.shown, row.State, shown(&row))
 	}
-	if row.State == middleware.Running && row.OwnerUnknown {
-		if !v.ownerIsGone {
-			return fmt.Errorf("operation %s is running and nothing shows whether its process lives: its lock file is missing, as after the file was copied; if you know that the process has ended, say --owner-is-gone", id)
-		}
-		if err := e.store.DeclareGone(ctx, row.Owner); err != nil {
-			return err
-		}
-		row.OwnerGone = true
-	}
+	unknown := row.State == middleware.Running && row.OwnerUnknown
 	switch {
-	case row.State == middleware.Running && !row.OwnerGone:
+	case unknown && !v.ownerIsGone:
+		return fmt.Errorf("operation %s is running and nothing shows whether its process lives: its lock file is missing, as after the file was copied; if you know that the process has ended, say --owner-is-gone", id)
+	case row.State == middleware.Running && !row.OwnerGone && !unknown:
 		return fmt.Errorf("operation %s is running and its process lives: wait for it, or stop that process first", id)
 	case row.State == middleware.Running && v.didNotHappen && row.Now.Before(row.Deadline):
 		return e.refused(id, &row, &middleware.EarlyError{Until: row.Deadline})
 	case row.State == middleware.Running:
+		if unknown {
+			if err := e.store.DeclareGone(ctx, row.Owner); err != nil {
+				return err
+			}
+		}
 		if row, err = e.store.Change(ctx, middleware.Transition{
 			Step: middleware.Doubt, Operation: id, Token: row.Token, Attempt: row.Attempt, Owner: row.Owner,
 		}); err != nil {
