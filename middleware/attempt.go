@@ -102,7 +102,7 @@ func (a *attempt) invoke() stage {
 		try.WindowEnd = a.row.KeySince.Add(info.KeyWindow - a.g.Margin)
 	}
 	call, row := a.take(), a.row
-	ctx, b := bounded(within(try.Context(a.ctx), call), end)
+	ctx, b := bounded(marked(try.Context(a.ctx), call), end)
 	over := make(chan struct{})
 	watch := watched(b, time.Until(end), min(graceTime, a.g.Margin), func() {
 		defer close(over)

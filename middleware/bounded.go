@@ -11,38 +11,52 @@ import (
 type boundedContext struct {
 	context.Context
 	deadline time.Time
-	done     chan struct{}
-	once     sync.Once
-	err      error // set before done is closed
+
+	mu   sync.Mutex
+	done chan struct{} // made when it is asked for
+	err  error
 }
 
 func bounded(ctx context.Context, deadline time.Time) (context.Context, *boundedContext) {
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	b := &boundedContext{Context: ctx, deadline: deadline, done: make(chan struct{})}
+	b := &boundedContext{Context: ctx, deadline: deadline}
 	return b, b
 }
 
 func (b *boundedContext) expire() { b.end(context.DeadlineExceeded) }
 
 func (b *boundedContext) end(err error) {
-	b.once.Do(func() {
-		b.err = err
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return
+	}
+	b.err = err
+	if b.done != nil {
 		close(b.done)
-	})
+	}
 }
 
 func (b *boundedContext) Deadline() (time.Time, bool) { return b.deadline, true }
-func (b *boundedContext) Done() <-chan struct{}       { return b.done }
+
+func (b *boundedContext) Done() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done == nil {
+		b.done = make(chan struct{})
+		if b.err != nil {
+			close(b.done)
+		}
+	}
+	return b.done
+}
 
 func (b *boundedContext) Err() error {
-	select {
-	case <-b.done:
-		return b.err
-	default:
-		return nil
-	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
 }
 
 // watch ends a context after a time and calls over after a further grace, by one timer.

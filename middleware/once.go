@@ -24,8 +24,8 @@ var errTwice = errors.New("middleware: Once is in the chain twice: a call is gua
 
 type withinKey struct{}
 
-// within marks what runs under a claim for the call, so that a second Once does not wait for the first.
-func within(ctx context.Context, c *registry.Call) context.Context {
+// marked marks what runs under a claim for the call, so that a second Once does not wait for the first.
+func marked(ctx context.Context, c *registry.Call) context.Context {
 	return context.WithValue(ctx, withinKey{}, c)
 }
 

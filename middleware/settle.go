@@ -54,10 +54,10 @@ func (a *attempt) ask() stage {
 	info := a.call.Info()
 	ctx, cancel := context.WithTimeout(a.ctx, info.Timeout)
 	out := make(chan outcome, 1)
-	asker, call := &guard{next: lookup}, a.take()
+	call := a.take()
 	go func() {
 		defer cancel()
-		asker.into(ctx, call, out)
+		into(ctx, lookup, call, out)
 	}()
 	timer := time.NewTimer(info.Timeout + min(graceTime, a.g.Margin))
 	defer timer.Stop()

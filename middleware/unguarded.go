@@ -19,22 +19,7 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 		}
 		return c.Refused(err), nil
 	}
-	timeout := c.Info().Timeout
-	bctx, b := bounded(ctx, time.Now().Add(timeout))
-	defer time.AfterFunc(timeout, b.expire).Stop()
-	out := make(chan outcome, 1)
-	go g.into(bctx, c, out)
-	var o outcome
-	select {
-	case o = <-out:
-	case <-b.done:
-		o.err = errors.New("timed out after " + timeout.String())
-	case <-ctx.Done():
-		b.end(ctx.Err())
-		return registry.Result{}, ctx.Err()
-	}
-	late := b.Err() != nil
-	b.end(context.Canceled)
+	o, late := g.within(ctx, g.next, c)
 	switch {
 	case o.err == nil:
 		if o.res.Verdict == registry.Executed {
@@ -51,10 +36,30 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 	}
 }
 
-func (g *guard) into(ctx context.Context, c *registry.Call, out chan<- outcome) {
+// within runs h for a caller who waits until the tool's Timeout is over or ctx ends, not longer. late: the former.
+func (g *guard) within(ctx context.Context, h registry.Handler, c *registry.Call) (o outcome, late bool) {
+	timeout := c.Info().Timeout
+	bctx, b := bounded(ctx, time.Now().Add(timeout))
+	out := make(chan outcome, 2) // of the handler and of the timer
+	defer time.AfterFunc(timeout, func() {
+		b.expire()
+		out <- outcome{err: errors.New("timed out after " + timeout.String())}
+	}).Stop()
+	go into(bctx, h, c, out)
+	select {
+	case o = <-out:
+	case <-ctx.Done():
+		o.err = ctx.Err()
+	}
+	late = b.Err() != nil
+	b.end(context.Canceled)
+	return o, late
+}
+
+func into(ctx context.Context, h registry.Handler, c *registry.Call, out chan<- outcome) {
 	o := outcome{err: errExit}
 	defer func() { out <- o }() // after runtime.Goexit too
-	o = protect(ctx, g.next, c)
+	o = protect(ctx, h, c)
 }
 
 // check asks the tool's Check, up to the tool's Timeout. A Check that breaks down or does not return is a refusal, since
@@ -63,28 +68,18 @@ func (g *guard) check(ctx context.Context, c *registry.Call) error {
 	if c.Refusal() != nil || !c.Info().HasCheck {
 		return c.Refusal()
 	}
-	bctx, b := bounded(ctx, time.Now().Add(c.Info().Timeout))
-	defer b.end(context.Canceled)
-	defer time.AfterFunc(c.Info().Timeout, b.expire).Stop()
 	asked := *c // a Check that does not return must not meet the call again
-	out := make(chan outcome, 1)
-	ask := &guard{next: func(ctx context.Context, c *registry.Call) (registry.Result, error) {
-		return registry.Result{}, c.Check(ctx)
-	}}
-	go ask.into(bctx, &asked, out)
-	select {
-	case o := <-out:
-		if _, broke := errors.AsType[*PanicError](o.err); broke {
-			g.tellError(ctx, c, o.err)
-			return errors.New("the check of this call broke down")
-		}
-		c.Checked()
-		return o.err
-	case <-b.done:
-		return errors.New("the check of this call timed out")
-	case <-ctx.Done():
-		return ctx.Err()
+	o, _ := g.within(ctx, askCheck, &asked)
+	if _, broke := errors.AsType[*PanicError](o.err); broke {
+		g.tellError(ctx, c, o.err)
+		return errors.New("the check of this call broke down")
 	}
+	c.Checked()
+	return o.err
+}
+
+func askCheck(ctx context.Context, c *registry.Call) (registry.Result, error) {
+	return registry.Result{}, c.Check(ctx)
 }
 
 // tellError tells the program of a tool's error as it is.
