@@ -66,7 +66,25 @@ func BenchmarkRawFsync(b *testing.B) { measure(b, newRaw(b)) }
 // fdatasync, in turns, in one run. Bar: 1.3 times the floor. The run is void where the floor is over 3.0 times the bare
 // one. BenchmarkOverFloor has what the ledger alone takes of it.
 func BenchmarkGuardedCall(b *testing.B) {
-	steps := []func(){newRaw(b), newFloor(b), newGuardedCall(b)}
+	p50 := medians(b, newRaw(b), newFloor(b), newGuardedCall(b))
+	b.ReportMetric(p50[0], "raw-p50-us")
+	b.ReportMetric(p50[1], "floor-p50-us")
+	b.ReportMetric(p50[2], "guarded-p50-us")
+	b.ReportMetric(p50[1]/p50[0], "floor/raw(void>3.0)")
+	b.ReportMetric(p50[2]/p50[1], "guarded/floor(bar:1.3)")
+}
+
+// BenchmarkDetachedFloor measures what it costs on this machine that the tool runs detached from its caller: the floor
+// with its second commit in another goroutine, beside the floor.
+func BenchmarkDetachedFloor(b *testing.B) {
+	p50 := medians(b, newFloor(b), newFloorBy(b, detached))
+	b.ReportMetric(p50[0], "floor-p50-us")
+	b.ReportMetric(p50[1], "detached-p50-us")
+	b.ReportMetric(p50[1]/p50[0], "detached/floor")
+}
+
+// medians times several things in turns, in microseconds.
+func medians(b *testing.B, steps ...func()) []float64 {
 	times := make([][]time.Duration, len(steps))
 	for b.Loop() {
 		for i, f := range steps {
@@ -77,15 +95,11 @@ func BenchmarkGuardedCall(b *testing.B) {
 			}
 		}
 	}
-	var p50 [3]float64
+	b.ReportMetric(0, "ns/op")
+	p50 := make([]float64, len(steps))
 	for i := range times {
 		slices.Sort(times[i])
 		p50[i] = float64(times[i][len(times[i])/2].Nanoseconds()) / 1e3
 	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(p50[0], "raw-p50-us")
-	b.ReportMetric(p50[1], "floor-p50-us")
-	b.ReportMetric(p50[2], "guarded-p50-us")
-	b.ReportMetric(p50[1]/p50[0], "floor/raw(void>3.0)")
-	b.ReportMetric(p50[2]/p50[1], "guarded/floor(bar:1.3)")
+	return p50
 }
