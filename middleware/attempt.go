@@ -258,10 +258,13 @@ func (a *attempt) keep(s Step, o outcome) stage {
 	if o.err != nil { // it has run, and must not run again for want of a readable result
 		told = outcome{res: registry.Result{Content: "done; its result cannot be shown", Verdict: registry.Executed}}
 	}
+	t.Blind = a.own // who reads the tool's own output needs nothing of the row
 	row, err := a.change(t, &told)
 	switch {
 	case err == nil:
-		a.row = row
+		if t.Blind {
+			row = a.row
+		}
 		return a.tell(a.done(&row, told), nil)
 	case s == Found: // whoever settled it first: what was found is a result all the same
 		return a.keep(Complete, o)

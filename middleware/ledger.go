@@ -222,6 +222,10 @@ type Transition struct {
 	AbsentAfter time.Duration // Absent
 
 	By, Why string // Happened, NotHappened: who and why
+
+	// Blind: the caller does not look at the row of a step that was made, so a ledger for which reading costs something
+	// may return a zero one. Who loses gets the row all the same.
+	Blind bool
 }
 
 // ErrLost says that the row is no longer as it was seen: nothing was changed. The row that came with it is what it is

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/toolonce/toolonce/middleware"
@@ -131,7 +132,7 @@ func (c *changing) write(ctx context.Context) error {
 	default:
 	}
 	err := c.s.f.writer.single(ctx, func(x *tx) (err error) {
-		c.done, err = c.try(x, alone)
+		c.done, err = c.try(x, alone, c.t.Blind)
 		return err
 	})
 	if err != nil || c.done {
@@ -140,14 +141,19 @@ func (c *changing) write(ctx context.Context) error {
 	return c.s.f.writer.do(ctx, c.run)
 }
 
-// try changes the row if it is as the step wants it.
-func (c *changing) try(x *tx, statements map[middleware.Step]string) (bool, error) {
+// try changes the row if it is as the step wants it, and reads it unless blind.
+func (c *changing) try(x *tx, statements map[middleware.Step]string, blind bool) (bool, error) {
 	query, ok := statements[c.t.Step]
 	if !ok {
 		return false, nil
 	}
 	c.now = c.s.f.now()
-	return x.one(query, c.r.dest(), c.arguments(idOf(c.t.Operation))...)
+	args := c.arguments(idOf(c.t.Operation))
+	if blind {
+		n, err := x.exec(strings.TrimSuffix(query, returning), args...)
+		return n == 1, err
+	}
+	return x.one(query, c.r.dest(), args...)
 }
 
 // takesOver reports whether a step begins work, which Close keeps away. One that goes on with work of this process is
@@ -157,7 +163,7 @@ func (c *changing) takesOver() bool {
 }
 
 func (c *changing) run(x *tx) (err error) {
-	if c.done, err = c.try(x, whole); err != nil {
+	if c.done, err = c.try(x, whole, false); err != nil {
 		return err
 	}
 	if c.done {
