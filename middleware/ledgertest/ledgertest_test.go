@@ -7,6 +7,7 @@ import (
 	"github.com/toolonce/toolonce/middleware/ledgertest"
 )
 
+// memorySystem is the memory ledger as several processes would use it.
 func memorySystem(*testing.T) ledgertest.System {
 	l := middleware.Memory()
 	return ledgertest.System{
@@ -18,7 +19,7 @@ func memorySystem(*testing.T) ledgertest.System {
 	}
 }
 
-func TestSoundLedgerFailsNoCase(t *testing.T) { ledgertest.Run(t, memorySystem) }
+func TestMemoryLedgerKeepsTheContract(t *testing.T) { ledgertest.Run(t, memorySystem) }
 
 func TestBrokenLedgersFailTheirCasesAndNoOthers(t *testing.T) { ledgertest.RunBroken(t, memorySystem) }
 

@@ -220,6 +220,14 @@ func againWhileRunning(p *probe) {
 	p.lost(l, t)
 	held.End()
 	p.step(l, t)
+
+	_, taker, t := p.orphan(middleware.Again) // its own earlier attempt still runs, though the row is another's by now
+	held = taker.Handlers().Open(t.Operation)
+	defer held.End()
+	held.Begin()
+	p.lost(taker, t)
+	held.Returned()
+	p.step(taker, t)
 }
 
 func againDeadline(p *probe) {
