@@ -217,7 +217,10 @@ func (g *guard) decide(ctx context.Context, v *visit) (res registry.Result, agai
 	seenAlias, known := "", row.Found == nil && !undoes
 	if row.Found != nil {
 		seenAlias = row.Operation
-		if sameCall(row.Found, c) && row.State != Free {
+		switch same := sameCall(row.Found, c); {
+		case !same && c.Journaled:
+			return occupied(c, &row), false, nil
+		case same && row.State != Free:
 			return g.meet(ctx, v, row, true)
 		}
 	}
@@ -268,7 +271,7 @@ func (g *guard) begin(ctx context.Context, v *visit, claim Claim) (registry.Resu
 		}
 		v.admitted = true
 	}
-	return g.claim(ctx, c, claim)
+	return g.claim(ctx, v, claim)
 }
 
 func deref(r *registry.Result) registry.Result {
@@ -308,8 +311,8 @@ func (g *guard) undo(ctx context.Context, c *registry.Call) (identity string, ta
 }
 
 // claim is the last step before the handler.
-func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (registry.Result, bool, error) {
-	info := c.Info()
+func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Result, bool, error) {
+	c, info := v.Call, v.Info()
 	claim.Call, claim.Conversation, claim.Input, claim.Token = aliasOf(c), c.Run.Conversation, c.Input(), rand.Text()
 	claim.Resource, claim.ResourceOut = c.Resource(), info.ResourceOut
 	claim.Deadline, claim.KeyWindow, claim.Keep = info.Timeout+g.Margin, info.KeyWindow, info.Keep
@@ -325,6 +328,9 @@ func (g *guard) claim(ctx context.Context, c *registry.Call, claim Claim) (regis
 	}
 	if !won {
 		held.End()
+		if seen := &claim.Seen; seen.State == Done && row.Operation == seen.Operation && row.Token == seen.Token {
+			return g.meet(ctx, v, row, false) // it has expired, but the call of a run that is not finished still needs it
+		}
 		return registry.Result{}, true, nil
 	}
 	a := g.attempt(ctx, c, row, true)

@@ -36,6 +36,9 @@ type Call struct {
 	ID        string // call_id as sent; may be empty or come back, so it is never a key alone
 	Tool      string
 	Arguments string // as sent
+	// Journaled: the loop keeps its turns in a journal, so that a place holds one call for ever. Another call at a place
+	// that is taken is a conflict, never a new operation. It is for guarded tools and unknown ones, and needs a Turn.
+	Journaled bool
 
 	info        *Info
 	value       any    // what the handler gets
