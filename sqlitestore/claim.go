@@ -29,7 +29,8 @@ const (
 			AND ` + undoneIsDone
 
 	forgetExpired = `DELETE FROM operations
-		WHERE id = +?1 AND namespace = +?2 AND state = 'done' AND token = +?3 AND expires > 0 AND expires <= ?4`
+		WHERE id = +?1 AND namespace = +?2 AND state = 'done' AND token = +?3 AND expires > 0 AND expires <= ?4
+			AND NOT ` + openCall
 
 	// keepCall gives the alias of the claim that is over what it has left to the operation's row.
 	keepCall = `UPDATE aliases SET call_id = +?6, tool = +?7, arguments = +?8, fingerprint = +?9

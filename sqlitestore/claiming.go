@@ -17,6 +17,8 @@ type claiming struct {
 	now time.Time
 	r   record // of the operation that was won
 	won bool
+
+	placed bool // an alias stands at the place of the call that is to go
 }
 
 // first is the claim of what has never been claimed, in one statement. Where it does not win, [claiming.run] decides.
@@ -62,7 +64,7 @@ func (n *claiming) run(x *tx) error {
 	return err
 }
 
-// place clears the place of the call, if it still means what was seen.
+// place looks whether the place of the call still means what was seen.
 func (n *claiming) place() (bool, error) {
 	c := &n.c
 	if c.Call.Turn <= 0 {
@@ -71,14 +73,12 @@ func (n *claiming) place() (bool, error) {
 	at := []any{n.s.namespace, c.Call.Run, c.Call.Turn, c.Call.Position}
 	var operation int64
 	var known bool
-	there, err := n.x.one(placed, []any{&operation, &known}, at...)
-	if err != nil || known && operationOf(operation) != c.SeenAlias || !known && c.SeenAlias != "" {
-		return false, err
+	var err error
+	n.placed, err = n.x.one(placed, []any{&operation, &known}, at...)
+	if !known {
+		return c.SeenAlias == "", err
 	}
-	if there {
-		err = n.x.run(clearPlace, at...)
-	}
-	return true, err
+	return operationOf(operation) == c.SeenAlias, err
 }
 
 // point makes the place of the call mean the operation. The trigger has done so for a new row.
@@ -114,6 +114,11 @@ func (n *claiming) take(undoes int64) (bool, error) {
 	if c.Seen.Operation != "" {
 		ok, err := n.seen()
 		if err != nil || !ok {
+			return false, err
+		}
+	}
+	if n.placed { // not before: what the place means may be needed still
+		if err := n.x.run(clearPlace, n.s.namespace, c.Call.Run, c.Call.Turn, c.Call.Position); err != nil {
 			return false, err
 		}
 	}

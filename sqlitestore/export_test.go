@@ -77,3 +77,12 @@ func (s *Store) AboveLow() (n int, err error) {
 	_, err = s.f.reader.one(context.Background(), manyAbove, []any{&n}, 1_000_000)
 	return n, err
 }
+
+// Held counts the runs that calls of this process are at.
+func (s *Store) Held() (n int) {
+	s.f.held.Range(func(any, any) bool {
+		n++
+		return true
+	})
+	return n
+}

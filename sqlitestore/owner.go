@@ -21,7 +21,7 @@ const (
 	dead
 )
 
-// owners knows who may own operations, and who has gone.
+// owners knows who may own operations and runs, and who has gone.
 //
 // An owner makes its lock file, locks it, and only then makes its row, so a row without a file means that the file was
 // lost or that somebody recorded the owner's end. Recording comes before removal, and a name is never used again. So an
@@ -215,7 +215,7 @@ func (o *owners) declare(ctx context.Context, f *file, name string) error {
 	case err != nil:
 		return err
 	case id == 0:
-		return errors.New("there is no such owner: take the name from Row.Owner")
+		return errors.New("there is no such owner: take the name from Row.Owner, or from the error of Begin")
 	case e == alive:
 		return errors.New("that process lives: its lock is held")
 	}

@@ -1,7 +1,7 @@
 -- Version 1. Hashes are kept as bytes where they are lower-case hexadecimal, as text where they are not (ANY). Times are
 -- nanoseconds since 1970 of the clock of the process that wrote them, 0 for none.
 
--- One row for each process instance that may own operations. Ids are never used again.
+-- One row for each process instance that may own operations or runs. Ids are never used again.
 CREATE TABLE owners (
 	id    INTEGER PRIMARY KEY AUTOINCREMENT,
 	name  TEXT    NOT NULL UNIQUE, -- of its lock file
@@ -88,3 +88,41 @@ CREATE TRIGGER operations_claimed AFTER INSERT ON operations WHEN new.turn > 0 B
 END;
 
 CREATE INDEX aliases_repeats ON aliases (namespace, run, repeats) WHERE repeats IS NOT NULL;
+
+-- The runs of the journal. Who has one writes under its token, which is new whenever the run is taken.
+CREATE TABLE runs (
+	id           INTEGER PRIMARY KEY,
+	namespace    TEXT    NOT NULL,
+	run          TEXT    NOT NULL,
+	conversation TEXT    NOT NULL,
+	api          TEXT    NOT NULL,
+	input        BLOB, -- a digest of the user's messages
+	token        TEXT    NOT NULL,
+	owner        INTEGER NOT NULL, -- 0: nobody has it, and the token is worth nothing
+	finished     INTEGER NOT NULL DEFAULT 0,
+	created      INTEGER NOT NULL,
+	CHECK (finished = 0 OR owner = 0)
+) STRICT;
+
+CREATE UNIQUE INDEX runs_run ON runs (namespace, run);
+-- For what must not be forgotten while a run may still ask for it.
+CREATE INDEX runs_open ON runs (namespace, run) WHERE finished = 0;
+
+-- What the model answered and what it was told, byte for byte. An answer may be of 100 kB, and rows of that size are
+-- slow without a rowid.
+CREATE TABLE turns (
+	run    INTEGER NOT NULL, -- runs.id
+	number INTEGER NOT NULL,
+	answer TEXT    NOT NULL,
+	PRIMARY KEY (run, number)
+) STRICT;
+
+CREATE TABLE outputs (
+	run       INTEGER NOT NULL, -- runs.id
+	turn      INTEGER NOT NULL,
+	position  INTEGER NOT NULL,
+	content   TEXT    NOT NULL,
+	verdict   TEXT    NOT NULL,
+	operation TEXT    NOT NULL,
+	PRIMARY KEY (run, turn, position)
+) STRICT;

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolonce/toolonce/agent/journal"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -41,8 +42,8 @@ func (o *Options) orDefaults() Options {
 	return d
 }
 
-// Store is a ledger in a file, seen by one tenant. It is safe for use by any number of goroutines, and other processes
-// may have the file open.
+// Store is a ledger and a journal in one file, seen by one tenant. It is safe for use by any number of goroutines, and
+// other processes may have the file open.
 type Store struct {
 	f         *file
 	namespace string
@@ -51,6 +52,7 @@ type Store struct {
 var (
 	_ middleware.Ledger = (*Store)(nil)
 	_ middleware.Lister = (*Store)(nil)
+	_ journal.Journal   = (*Store)(nil)
 )
 
 // file is what all views share.
@@ -63,6 +65,7 @@ type file struct {
 	owners   *owners
 	opened   os.FileInfo // the file as it was opened
 	handlers middleware.Handlers
+	held     sync.Map         // the tokens of the runs that calls of this process are at
 	now      func() time.Time // the store's clock: the only one
 
 	claims  atomic.Int64
@@ -77,10 +80,10 @@ type file struct {
 // namespace of the store that Open returns is "".
 func (s *Store) Namespace(name string) *Store { return &Store{f: s.f, namespace: name} }
 
-// DeclareGone records, on a person's word, that the process instance named by Row.Owner has gone, for a row that says
-// OwnerUnknown: its lock file is missing, as after the database was copied without the folder beside it. It is an error
-// where the lock shows that the process lives. Who says so wrongly lets others take over what that process runs, now and
-// later.
+// DeclareGone records, on a person's word, that a process instance has gone whose lock file is missing, as after the
+// database was copied without the folder beside it. Row.Owner names it where a row says OwnerUnknown, and the error of
+// Begin for a run. It is an error where the lock shows that the process lives. Who says so wrongly lets others take over
+// what that process runs, now and later.
 func (s *Store) DeclareGone(ctx context.Context, owner string) error {
 	return s.f.wrap("declaring an owner gone in", s.f.owners.declare(ctx, s.f, owner))
 }
@@ -99,9 +102,10 @@ func (s *Store) Namespaces(ctx context.Context) ([]string, error) {
 func (s *Store) Handlers() *middleware.Handlers { return &s.f.handlers }
 
 // Close waits until the handlers that run under claims of the store have returned, at most Options.Drain, and closes
-// the file for all namespaces. Nothing can be claimed any more as soon as it is called. Where handlers still run after
-// the wait it returns ErrRunning: their results are still stored, and the lock that shows other processes that this one
-// lives is held until they have returned. Closing twice is no error; it waits again.
+// the file for all namespaces. Nothing can be claimed and no run begun any more as soon as it is called. It does not wait
+// for runs: those that are not left are free for others once the file is closed. Where handlers still run after the wait
+// it returns ErrRunning: their results are still stored, and the lock that shows other processes that this one lives is
+// held until they have returned. Closing twice is no error; it waits again.
 func (s *Store) Close() error {
 	f := s.f
 	f.gate.Lock()
@@ -134,7 +138,7 @@ func (f *file) leave() error {
 	return err
 }
 
-// starting keeps Close away while something is claimed that this process will run.
+// starting keeps Close away while something is claimed or begun that this process will run.
 func (f *file) starting() (done func(), err error) {
 	f.gate.RLock()
 	if f.closing {

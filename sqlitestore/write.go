@@ -195,6 +195,15 @@ func (x *tx) one(query string, dest []any, args ...any) (bool, error) {
 	return one(x.ctx, s, dest, args...)
 }
 
+// each calls f for every row.
+func (x *tx) each(query string, f func(*sql.Rows) error, args ...any) error {
+	s, err := x.w.stmts.get(x.ctx, query)
+	if err != nil {
+		return err
+	}
+	return each(x.ctx, s, f, args...)
+}
+
 // script runs several statements that are not asked for again.
 func (x *tx) script(text string) error {
 	_, err := x.w.conn.ExecContext(x.ctx, text)

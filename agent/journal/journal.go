@@ -16,11 +16,11 @@ import (
 var (
 	// ErrRunTaken says that somebody who lives has the run: another process, or another call in this one. Nothing was
 	// changed. Try again later; the run is free when that call returns or that process has gone.
-	ErrRunTaken = errors.New("journal: the run is going on elsewhere")
+	ErrRunTaken = errors.New("journal: the run is going on in another process or call")
 	// ErrOtherInput says that the id belongs to a run with other user messages, of another conversation or of another
 	// API. Nothing was changed. Every user message to answer is a run with an id of its own; messages of one chat are
 	// tied together by Run.Conversation.
-	ErrOtherInput = errors.New("journal: the id belongs to a run with another input")
+	ErrOtherInput = errors.New("journal: the id belongs to a run with another input: give each user message a run of its own, and tie messages of one chat together by Run.Conversation")
 	// ErrLost says that the run is no longer this caller's: its process was taken for gone, and another has taken the
 	// run over. Nothing was changed.
 	ErrLost = errors.New("journal: the run was taken over by another process")

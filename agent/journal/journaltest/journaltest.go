@@ -1,0 +1,109 @@
+// Package journaltest is the contract of [journal.Journal] as a test suite, for authors of stores.
+//
+// [Run] checks a journal case by case. [Cases] gives the same cases as functions that return an error, and [Broken] gives
+// journals that break one promise each, with the case that tells. A store's test is short:
+//
+//	func TestJournal(t *testing.T) {
+//		journaltest.Run(t, func(t *testing.T) journaltest.System {
+//			path := filepath.Join(t.TempDir(), "once.db")
+//			return journaltest.System{
+//				Open:      func() journal.Journal { … open path as a new process would; close it in t.Cleanup },
+//				Kill:      func(j journal.Journal) { … give up what proves that j's owner lives },
+//				Namespace: func(j journal.Journal, name string) journal.Journal { return j.(*Store).Namespace(name) },
+//			}
+//		})
+//	}
+package journaltest
+
+import (
+	"context"
+	"path"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/toolonce/toolonce/agent/journal"
+)
+
+// System is a journal as several processes use it: one set of data, empty at first. All three functions are needed.
+type System struct {
+	// Open gives the default view of the data to a new owner, as a process gets it that has just started. The cases
+	// call it from the goroutine of the test.
+	Open func() journal.Journal
+	// Kill makes the owner behind a journal count as gone, as after SIGKILL. The journal may still be used: it then is
+	// what a slow process would be that others wrongly believe dead.
+	Kill func(journal.Journal)
+	// Namespace gives another view of the data to the same owner. The default view's name is not asked for.
+	Namespace func(j journal.Journal, name string) journal.Journal
+}
+
+// Case is one promise of the contract.
+type Case struct {
+	// Name states the promise, after the method that it is about.
+	Name string
+	// Rule is the number of the contract that the case belongs to, or the type whose documentation says it.
+	Rule string
+	// Check says what was expected and what came, nil where the promise is kept. It needs fresh data and does not
+	// sleep.
+	Check func(context.Context, System) error
+}
+
+// caseTime ends a case whose journal hangs.
+const caseTime = time.Minute
+
+// Cases gives all cases. Their names are unique.
+func Cases() []Case {
+	return slices.Concat(beginCases(), takeCases(), appendCases(), leaveCases(), contentCases(), namespaceCases(), raceCases())
+}
+
+// Run checks every case on data of its own. open is called once a case and may use t for cleaning up.
+func Run(t *testing.T, open func(t *testing.T) System) {
+	t.Helper()
+	for _, c := range Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			if err := c.run(t, open); err != nil {
+				t.Errorf("contract, %s: %v", c.Rule, err)
+			}
+		})
+	}
+}
+
+func (c *Case) run(t *testing.T, open func(t *testing.T) System) error {
+	ctx, cancel := context.WithTimeout(t.Context(), caseTime)
+	defer cancel()
+	return c.Check(ctx, open(t))
+}
+
+// RunBroken checks the suite itself on top of a sound journal: each of [Broken] must fail the case that is named for it
+// and the others that it lists, and no more.
+func RunBroken(t *testing.T, open func(t *testing.T) System) {
+	t.Helper()
+	for _, b := range Broken() {
+		t.Run(b.Name, func(t *testing.T) {
+			unused := append([]string{b.Fails}, b.Also...)
+			for _, c := range Cases() {
+				var err error
+				t.Run(c.Name, func(t *testing.T) { err = c.run(t, func(t *testing.T) System { return b.Wrap(open(t)) }) })
+				unused = slices.DeleteFunc(unused, func(pattern string) bool { return matches(pattern, c.Name) })
+				switch wanted := b.fails(c.Name); {
+				case wanted && err == nil:
+					t.Errorf("%q passes, but should tell that this journal is broken", c.Name)
+				case !wanted && err != nil:
+					t.Errorf("%q fails, which is not listed: %v", c.Name, err)
+				}
+			}
+			if len(unused) > 0 {
+				t.Errorf("no case is named %q", unused)
+			}
+		})
+	}
+}
+
+func (b *BrokenJournal) fails(name string) bool {
+	return name == b.Fails || slices.ContainsFunc(b.Also, func(pattern string) bool { return matches(pattern, name) })
+}
+
+func matches(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
