@@ -122,6 +122,8 @@ type Claim struct {
 	Repeat bool
 
 	Undoes                string // must be done
+	RepeatOf              string // the operation that it repeats on purpose: must be done; "" for none
+	Approval              string // the approval that it spends, see Approver; "" where it needs none
 	Resource, ResourceOut string
 	Deadline              time.Duration // of attempt 1, from now on
 	KeyWindow             time.Duration // a free row whose key is older starts a new window with this claim; never 0
@@ -136,11 +138,11 @@ type Claim struct {
 //
 //  1. Claim with no row Seen makes a row: Running, a new random id, attempt 1, in one transaction with the alias of the
 //     call. It wins only if no row of the identity is running, in doubt, done or free, the place of the call
-//     (Turn > 0) still points to SeenAlias, and the operation named by Undoes is done. The generation is 0, or one
-//     more than that of the last released row of the identity.
-//  2. Claim with a free row Seen takes that row if id, state and token are as seen, place and Undoes as in 1: new token,
+//     (Turn > 0) still points to SeenAlias, and the operations named by Undoes and RepeatOf are done. The generation is
+//     0, or one more than that of the last released row of the identity.
+//  2. Claim with a free row Seen takes that row if id, state and token are as seen, the rest as in 1: new token,
 //     attempt 1, fingerprint, input and claimer of this call. The key stays with its generation.
-//  3. Claim with a done row Seen takes its place if id, state and token are as seen, place and Undoes as in 1, and it is
+//  3. Claim with a done row Seen takes its place if id, state and token are as seen, the rest as in 1, and it is
 //     expired and no open call points to it: the old row goes with its aliases, the new one has a new id and keeps the
 //     generation with all that is known of its key.
 //  4. to 14. are the steps of [Transition].
