@@ -17,8 +17,9 @@ const (
 // ParallelRule says what happens to parallel_tool_calls in requests to a model.
 type ParallelRule struct {
 	// Model is a name, or the beginning of one with * behind it; "*" is every model. Case does not matter. It is
-	// compared with the model as requested (on Azure that is the deployment), with the part behind a gateway's last
-	// slash (openai/gpt-4.1-nano), and for ft:BASE:… with BASE.
+	// compared with the model as requested (on Azure that is the deployment) and with the one that answered such a
+	// request last; with the part of each behind a gateway's last slash (openai/gpt-4.1-nano), and for ft:BASE:… with
+	// BASE.
 	Model  string
 	Action ParallelAction
 }
@@ -79,11 +80,18 @@ type parallelAsk struct {
 	strict   bool // one of them is strict
 	template bool // tools and model may be in a prompt that the server keeps
 	azure    bool
+	learned  learned
 }
 
-// decide asks the caller's rules first, then the table.
+// decide asks the caller's rules first, then the table. Neither helps a field that the server has refused.
 func decide(rules []ParallelRule, a parallelAsk) ParallelAction {
+	if a.learned.refuses {
+		return OmitParallel
+	}
 	names := modelNames(a.model)
+	if a.learned.model != "" {
+		names = append(names, modelNames(a.learned.model)...)
+	}
 	action, found := KeepParallel, false
 	for _, r := range rules {
 		if matches(r.Model, names) {

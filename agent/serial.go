@@ -24,8 +24,7 @@ type SerialOptions struct {
 	Rules []ParallelRule
 }
 
-// SerialToolCalls keeps parallel_tool_calls right in any loop on the SDK. Give it to openai.NewClient or to one call.
-// opts may be nil.
+// SerialToolCalls keeps parallel_tool_calls right in any loop on the SDK. Give it to openai.NewClient; opts may be nil.
 //
 // It decides for each POST to …/chat/completions or …/responses, streamed or not:
 //   - without tools that the caller answers (function, custom), the field is left out, as the API refuses it there;
@@ -35,27 +34,86 @@ type SerialOptions struct {
 //     every fine-tuned model and at Azure addresses, it is false, although the caller asked for true;
 //   - else it is what the caller asked for.
 //
+// The option learns for as long as it lives, by host, deployment and requested model:
+//   - which model answers. An alias (team-bot, or a deployment) is decided by both names from its second request on;
+//   - that the field is refused. A 400 that says so is answered by sending the request once more without the field. If
+//     that succeeds, later ones are sent without it at once, whatever Rules say. Else the second answer is handed on.
+//
+// So make one option and keep it: one that is given to a single call forgets with it. It knows up to 1,000 names; beyond
+// that it forgets any of them. Answers pass as they arrive, byte for byte.
+//
 // The option changes the body on the wire, on each of the SDK's own retries and on redirects. Every other request stays
 // as it is, byte for byte, and so does a body that is not one JSON object, names a field twice or is larger than 64 MiB.
-// A request whose tools are in a stored prompt is changed by Rules alone. Servers may ignore the
-// field: AnswerChat and AnswerResponse run calls one after the other in any case.
+// A request whose tools are in a stored prompt is changed by Rules and by a refusal alone. Servers may ignore the field:
+// AnswerChat and AnswerResponse run calls one after the other in any case.
 //
 // Requests over a WebSocket (Responses.Connect) do not pass through here: set ParallelToolCalls by hand there.
 //
 // The option may be shared by any number of clients and goroutines.
 func SerialToolCalls(opts *SerialOptions) option.RequestOption {
-	var rules []ParallelRule
+	return newSerial(opts).option()
+}
+
+// serial is one option, for any number of clients.
+type serial struct {
+	rules []ParallelRule
+	names knownModels
+}
+
+func newSerial(opts *SerialOptions) *serial {
+	s := &serial{}
 	if opts != nil {
-		rules = slices.Clone(opts.Rules)
+		s.rules = slices.Clone(opts.Rules)
 	}
-	return option.WithMiddleware(func(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-		if asksModel(req) {
-			if err := rewriteBody(req, rules); err != nil {
-				return nil, fmt.Errorf("agent: reading the body of a request to %q: %w", req.URL.Path, err)
-			}
-		}
+	return s
+}
+
+func (s *serial) option() option.RequestOption { return option.WithMiddleware(s.send) }
+
+// send sends a request with the field as decided and learns from its answer.
+func (s *serial) send(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	if !asksModel(req) {
 		return next(req)
-	})
+	}
+	body, err := takeBody(req)
+	if err != nil {
+		return nil, fmt.Errorf("agent: reading the body of a request to %q: %w", req.URL.Path, err)
+	}
+	b, ok := readRequest(body)
+	if !ok {
+		return next(req)
+	}
+	name := nameOf(req, b.ask.model)
+	b.ask.model, b.ask.azure, b.ask.learned = name.model, azureAddress(req), s.names.get(name)
+	bare := without(body, b)
+	wire := body
+	switch decide(s.rules, b.ask) {
+	case OmitParallel:
+		wire = bare
+	case ForceSerial:
+		wire = withFalse(body, b.value)
+	case KeepParallel:
+	}
+	var again *http.Request
+	if !bytes.Equal(wire, bare) {
+		again = req.Clone(req.Context()) // before the layers below change the address
+		setBody(again, bare)
+	}
+	if !bytes.Equal(wire, body) {
+		setBody(req, wire)
+	}
+	res, err := next(req)
+	if again != nil && err == nil && refusesField(res) && again.Context().Err() == nil {
+		res, err = next(again)
+		// Without tools it is the request that has no use for the field, not the model.
+		if err == nil && succeeded(res) && b.ask.calls {
+			s.names.learn(name, func(l *learned) { l.refuses = true })
+		}
+	}
+	if err == nil && succeeded(res) && res.Body != nil {
+		s.names.listen(name, res)
+	}
+	return res, err
 }
 
 // asksModel tells whether the request may have the field.
@@ -66,28 +124,21 @@ func asksModel(req *http.Request) bool {
 		(strings.HasSuffix(req.URL.Path, "/chat/completions") || strings.HasSuffix(req.URL.Path, "/responses"))
 }
 
-// rewriteBody gives the request the body it should have. An unchanged one keeps its length and GetBody.
-func rewriteBody(req *http.Request, rules []ParallelRule) error {
+// takeBody reads the body and puts an equal one in its place. It is nil for one that is too large.
+func takeBody(req *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxRewrite+1))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(body) > maxRewrite {
 		req.Body = readCloser{io.MultiReader(bytes.NewReader(body), req.Body), req.Body}
-		return nil
+		return nil, nil
 	}
 	if err := req.Body.Close(); err != nil {
-		return err
+		return nil, err
 	}
-	changed, ok := rewrite(body, req, rules)
-	if !ok {
-		req.Body = io.NopCloser(bytes.NewReader(body))
-		return nil
-	}
-	req.ContentLength = int64(len(changed))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(changed)), nil }
-	req.Body, err = req.GetBody()
-	return err
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	return body, nil
 }
 
 type readCloser struct {
@@ -95,28 +146,10 @@ type readCloser struct {
 	io.Closer
 }
 
-// rewrite is the body with the field as decided; ok is false where nothing changes.
-func rewrite(body []byte, req *http.Request, rules []ParallelRule) (changed []byte, ok bool) {
-	b, ok := readRequest(body)
-	if !ok {
-		return nil, false
-	}
-	b.ask.azure = azureAddress(req)
-	if b.ask.model == "" {
-		b.ask.model = deployment(req.URL.Path)
-	}
-	switch decide(rules, b.ask) {
-	case OmitParallel:
-		if b.value.Exists() {
-			return without(body, b.key, b.value), true
-		}
-	case ForceSerial:
-		if b.value.Raw != "false" {
-			return withFalse(body, b.value), true
-		}
-	case KeepParallel:
-	}
-	return nil, false
+func setBody(req *http.Request, body []byte) {
+	req.ContentLength = int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body = io.NopCloser(bytes.NewReader(body))
 }
 
 // chatBody is what matters of a request's body, in both APIs.
@@ -201,10 +234,13 @@ func withFalse(body []byte, value gjson.Result) []byte {
 	return slices.Concat(body[:from], []byte(text), body[to:])
 }
 
-// without takes the field out, with the comma behind it or else the one before it.
-func without(body []byte, key, value gjson.Result) []byte {
+// without is the body less the field, with the comma behind it or else the one before it.
+func without(body []byte, b chatBody) []byte {
+	if !b.value.Exists() {
+		return body
+	}
 	const blanks = " \t\r\n"
-	head, tail := body[:key.Index], body[value.Index+len(value.Raw):]
+	head, tail := body[:b.key.Index], body[b.value.Index+len(b.value.Raw):]
 	if rest := bytes.TrimLeft(tail, blanks); bytes.HasPrefix(rest, []byte(",")) {
 		tail = bytes.TrimLeft(rest[1:], blanks)
 	} else {
