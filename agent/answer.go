@@ -70,22 +70,23 @@ func placed(run Run, turn int, err error) error {
 // answerAll answers the calls in order. An error with results means that every call is answered and the run ends; without
 // results, that the turn is not answered.
 func answerAll(ctx context.Context, h registry.Handler, n naming, calls []toolCall) ([]registry.Result, error) {
-	var errs problems
-	results := make([]registry.Result, 0, len(calls))
-	for i, c := range calls {
-		if ctx.Err() != nil {
-			return cancelled(ctx, n, calls, results, errs.list)
-		}
-		res, err := answerOne(ctx, h, n, i, c)
-		if err != nil {
-			errs.add(fmt.Errorf("call %d (%s): %w", i, n.name(c.name), err))
-			if res.Verdict == "" {
-				return nil, errors.Join(errs.list...)
-			}
-		}
-		results = append(results, res)
+	a := &answering{handle: h, naming: n, calls: calls}
+	err := a.all(ctx)
+	switch {
+	case len(a.results) == len(calls):
+		return a.results, err
+	case !a.cancelled || len(a.results) == 0: // then the turn can as well be asked for again
+		return nil, err
 	}
-	return results, errors.Join(errs.list...)
+	for _, c := range calls[len(a.results):] {
+		a.results = append(a.results, notExecuted(n.name(c.name), "not executed: the run was cancelled before this call"))
+	}
+	return a.results, err
+}
+
+// notExecuted answers a call that has not started and will not, so that the turn can stay in the history.
+func notExecuted(tool, why string) registry.Result {
+	return registry.Envelope{Status: registry.Refused, Tool: tool, Reason: why}.Result()
 }
 
 // problems are the errors of a turn. That an operation is repeated too often is told once, with the last count.
@@ -106,36 +107,4 @@ func (p *problems) add(err error) {
 		p.repeated[over.Operation] = len(p.list)
 	}
 	p.list = append(p.list, err)
-}
-
-func answerOne(ctx context.Context, h registry.Handler, n naming, position int, c toolCall) (registry.Result, error) {
-	refused := registry.Envelope{Status: registry.Refused, Tool: n.name(c.name)}
-	switch {
-	case c.custom:
-		refused.Reason = "free text tools are not answered here; call a function tool with JSON arguments"
-		return refused.Result(), nil
-	case c.cut:
-		refused.Reason = "the call was cut off before it was complete; it was not run; call it again, whole"
-		return refused.Result(), nil
-	}
-	return h(ctx, &registry.Call{Run: n.run, Turn: n.turn, Position: position, ID: c.id, Tool: c.name, Arguments: c.arguments})
-}
-
-// cancelled answers the calls that have not started, so that the turn can stay in the history. Where none has started,
-// the turn can as well be asked for again.
-func cancelled(ctx context.Context, n naming, calls []toolCall, results []registry.Result, errs []error) ([]registry.Result, error) {
-	errs = append(errs, fmt.Errorf("cancelled before call %d: %w", len(results), ctx.Err()))
-	if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
-		errs = append(errs, cause)
-	}
-	err := errors.Join(errs...)
-	if len(results) == 0 {
-		return nil, err
-	}
-	for _, c := range calls[len(results):] {
-		results = append(results, registry.Envelope{
-			Status: registry.Refused, Tool: n.name(c.name), Reason: "not executed: the run was cancelled before this call",
-		}.Result())
-	}
-	return results, err
 }

@@ -74,7 +74,7 @@ func answerChat(ctx context.Context, h registry.Handler, n naming, c *openai.Cha
 	}
 	calls, _ = delivered(calls)
 	n.ids(calls, chatIDs(history))
-	message, err := n.chatMessage(choice.Message, calls)
+	message, err := n.chatMessage(chatRaw(choice.Message), calls)
 	if err != nil {
 		return nil, err
 	}
@@ -118,18 +118,23 @@ func chatCalls(m openai.ChatCompletionMessage) []toolCall {
 	return calls
 }
 
-// chatMessage is the model's message with the calls as they go over the wire.
-func (n naming) chatMessage(m openai.ChatCompletionMessage, calls []toolCall) (openai.ChatCompletionMessageParamUnion, error) {
-	var none openai.ChatCompletionMessageParamUnion
+// chatRaw is a message as it came, with what the caller has changed in it since.
+func chatRaw(m openai.ChatCompletionMessage) rawObject {
 	o := rawObject{raw: m.RawJSON()}
 	if o.raw == "" { // put together from a stream by the SDK
 		o.raw = `{"role":"assistant","content":null}`
 	}
-	o.set("role", "assistant")
 	o.edited("content", m.Content)
 	o.edited("refusal", m.Refusal)
-	if m.Audio.ID != "" { // the API takes the id alone
-		id, err := sjson.Set("{}", "id", m.Audio.ID)
+	return o
+}
+
+// chatMessage is the model's message with the calls as they go over the wire.
+func (n naming) chatMessage(o rawObject, calls []toolCall) (openai.ChatCompletionMessageParamUnion, error) {
+	var none openai.ChatCompletionMessageParamUnion
+	o.set("role", "assistant")
+	if audio := gjson.Get(o.raw, "audio.id").String(); audio != "" { // the API takes the id alone
+		id, err := sjson.Set("{}", "id", audio)
 		if err != nil {
 			return none, err
 		}

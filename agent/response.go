@@ -66,7 +66,13 @@ func answerResponse(ctx context.Context, h registry.Handler, n naming, r *respon
 	}
 	calls, kept := delivered(calls)
 	n.ids(calls, responseIDs(history))
-	items, err := n.responseItems(r, calls, at, kept)
+	raws := make([]string, len(r.Output))
+	for i, item := range r.Output {
+		if raws[i] = item.RawJSON(); raws[i] == "" {
+			return nil, fmt.Errorf("output item %d has no JSON: give a response as the SDK decoded it", i)
+		}
+	}
+	items, err := n.responseItems(raws, calls, at, kept)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +131,7 @@ func responseCalls(r *responses.Response) (calls []toolCall, at []int) {
 }
 
 // responseItems gives the output back as input. at says where all calls stood, kept which of them calls are.
-func (n naming) responseItems(r *responses.Response, calls []toolCall, at, kept []int) (responses.ResponseInputParam, error) {
+func (n naming) responseItems(raws []string, calls []toolCall, at, kept []int) (responses.ResponseInputParam, error) {
 	skip := map[int]bool{}
 	for _, i := range at {
 		skip[i] = true
@@ -135,15 +141,12 @@ func (n naming) responseItems(r *responses.Response, calls []toolCall, at, kept 
 		call[at[kept[k]]] = c
 		delete(skip, at[kept[k]])
 	}
-	items := make(responses.ResponseInputParam, 0, len(r.Output)+len(calls))
-	for i, item := range r.Output {
+	items := make(responses.ResponseInputParam, 0, len(raws)+len(calls))
+	for i, raw := range raws {
 		if skip[i] {
 			continue
 		}
-		o := rawObject{raw: item.RawJSON()}
-		if o.raw == "" {
-			return nil, fmt.Errorf("output item %d has no JSON: give a response as the SDK decoded it", i)
-		}
+		o := rawObject{raw: raw}
 		if c, ok := call[i]; ok {
 			o.set("call_id", c.wireID)
 			o.set("name", n.name(c.name))

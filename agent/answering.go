@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/toolonce/toolonce/registry"
+)
+
+// maxTogether is how many reads run at the same time.
+const maxTogether = 8
+
+// answering is the calls of one turn on their way to their results.
+type answering struct {
+	naming
+	handle    registry.Handler
+	calls     []toolCall
+	journaled bool                                                // the turn is stored
+	read      func(tool string) bool                              // whether calls of a tool may run together; nil: none
+	told      func(position int, c toolCall, res registry.Result) // nil: nobody listens
+
+	results   []registry.Result // of the calls from the first on that are answered
+	cancelled bool              // the context ended between two calls
+	errs      problems
+}
+
+// all answers the calls in call order, consecutive reads together, anything else alone. It stops at a call that is not
+// answered; an error beside all results ends the run.
+func (a *answering) all(ctx context.Context) error {
+	for len(a.results) < len(a.calls) {
+		from := len(a.results)
+		if ctx.Err() != nil {
+			a.cancelled = true
+			a.errs.add(fmt.Errorf("cancelled before call %d: %w", from, ctx.Err()))
+			if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
+				a.errs.add(cause)
+			}
+			break
+		}
+		if !a.batch(ctx, from, from+a.together(from)) {
+			break
+		}
+	}
+	return errors.Join(a.errs.list...)
+}
+
+// together is how many calls from the given one on run at the same time.
+func (a *answering) together(from int) int {
+	n := 0
+	for a.read != nil && n < maxTogether && from+n < len(a.calls) && a.read(a.calls[from+n].name) {
+		n++
+	}
+	return max(n, 1)
+}
+
+// batch answers the calls from one to another, and reports whether all have been.
+func (a *answering) batch(ctx context.Context, from, to int) bool {
+	results, errs := make([]registry.Result, to-from), make([]error, to-from)
+	if to-from == 1 {
+		results[0], errs[0] = a.one(ctx, from)
+	} else {
+		var wg sync.WaitGroup
+		panics := make(chan any, to-from)
+		for i := range results {
+			wg.Go(func() {
+				defer func() {
+					if p := recover(); p != nil {
+						panics <- p
+					}
+				}()
+				results[i], errs[i] = a.one(ctx, from+i)
+			})
+		}
+		wg.Wait()
+		select {
+		case p := <-panics: // of a middleware: it belongs to the loop's caller, as it would without the goroutine
+			panic(p)
+		default:
+		}
+	}
+	for i, err := range errs {
+		c := a.calls[from+i]
+		if err != nil {
+			a.errs.add(fmt.Errorf("call %d (%s): %w", from+i, a.name(c.name), err))
+			if results[i].Verdict == "" {
+				return false
+			}
+		}
+		a.results = append(a.results, results[i])
+		if a.told != nil {
+			a.told(from+i, c, results[i])
+		}
+	}
+	return true
+}
+
+// one answers the call at a position.
+func (a *answering) one(ctx context.Context, position int) (registry.Result, error) {
+	c := a.calls[position]
+	switch {
+	case c.custom:
+		return notExecuted(a.name(c.name), "free text tools are not answered here; call a function tool with JSON arguments"), nil
+	case c.cut:
+		return notExecuted(a.name(c.name), "the call was cut off before it was complete; it was not run; call it again, whole"), nil
+	}
+	return a.handle(ctx, &registry.Call{
+		Run: a.run, Turn: a.turn, Position: position, ID: c.id, Tool: c.name, Arguments: c.arguments, Journaled: a.journaled,
+	})
+}
