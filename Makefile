@@ -27,13 +27,13 @@ fmt: ## format the code
 field: export TOOLONCE_FIELD_DATA := $(abspath $(or $(TOOLONCE_FIELD_DATA),../shared))
 field: ## check the verdicts on saved transcripts, in TOOLONCE_FIELD_DATA
 	@test -d "$(TOOLONCE_FIELD_DATA)/transcripts" || { echo "make field: no folder $(TOOLONCE_FIELD_DATA)/transcripts: set TOOLONCE_FIELD_DATA to the folder that holds it" >&2; exit 1; }
-	go test -count=1 -v -run '^TestField' ./transcript
+	go test -count=1 -v -run '^TestField' ./transcript ./agent
 
-crash: ## kill real processes at every point of a guarded call
-	go test -count=1 -v -run '^TestKilled' ./sqlitestore
+crash: ## kill real processes at every point of a guarded call and of a run
+	go test -count=1 -v -run '^TestKilled' ./sqlitestore ./agent
 
 bench: ## measure, each figure beside its floor
-	go test -run '^$$' -bench . -benchtime 2s ./registry/... ./middleware ./sqlitestore
+	go test -run '^$$' -bench . -benchtime 2s ./registry/... ./middleware ./sqlitestore ./agent
 
 demo: ## tell the story of one refund, without and with the guard
 	go run ./examples/refund-bot
