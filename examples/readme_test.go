@@ -47,27 +47,43 @@ func model() *transcript.Server {
 	), nil)
 }
 
-// TestREADMEProgramsPrintWhatREADMESays runs each Go program of README, whose output is the text block behind it.
+// TestREADMEProgramsPrintWhatREADMESays runs the Go blocks of README. The first is a program, whose output is the text
+// block behind it; each other one takes the place of the loop in it, and prints the same.
 func TestREADMEProgramsPrintWhatREADMESays(t *testing.T) {
-	all, programs := blocks(t), 0
-	for i, b := range all {
-		if b.lang != "go" || !strings.HasPrefix(b.text, "package main") {
+	var program, want string
+	blocks := blocks(t)
+	for i, b := range blocks {
+		if b.lang != "go" {
 			continue
 		}
-		programs++
-		if i+1 == len(all) || all[i+1].lang != "text" {
-			t.Fatalf("program %d of README has no output behind it", programs)
+		text := b.text
+		if program == "" {
+			program, want = text, blocks[i+1].text
+		} else {
+			text = inside(t, program, text)
 		}
 		server := httptest.NewServer(model())
 		defer server.Close()
-		got := run(t, b.text, "OPENAI_API_KEY=x", "OPENAI_BASE_URL="+server.URL+"/v1")
-		if diff := cmp.Diff(all[i+1].text, got); diff != "" {
-			t.Errorf("program %d of README prints otherwise:\n%s", programs, diff)
+		got := run(t, text, "OPENAI_API_KEY=x", "OPENAI_BASE_URL="+server.URL+"/v1")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("block %d of README prints otherwise:\n%s", i, diff)
 		}
 	}
-	if programs == 0 {
+	if program == "" {
 		t.Error("README has no program")
 	}
+}
+
+// inside puts a loop of one's own in the place of ours.
+func inside(t *testing.T, program, loop string) string {
+	t.Helper()
+	ours := regexp.MustCompile(`(?s)\n\tloop := .*fmt\.Println\(reply[^\n]*\n`)
+	if !ours.MatchString(program) {
+		t.Fatal("the program of README has no loop to replace")
+	}
+	program = ours.ReplaceAllLiteralString(program, "\nctx := context.Background()\n"+loop)
+	const agent = `"github.com/toolonce/toolonce/agent"`
+	return strings.Replace(program, agent, agent+"\n"+`"github.com/toolonce/toolonce/middleware"`, 1)
 }
 
 // run builds a program inside this module, so that it uses the packages as they are, and runs it in an empty folder.

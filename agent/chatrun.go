@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/tidwall/gjson"
+
+	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/registry"
+)
+
+// chatWire is Chat Completions.
+type chatWire struct {
+	loop   *Loop
+	run    Run
+	params openai.ChatCompletionNewParams
+	opts   []option.RequestOption
+
+	base     bool // the messages of the params are checked
+	input    []byte
+	messages []openai.ChatCompletionMessageParamUnion
+	used     map[string]bool
+}
+
+func (w *chatWire) start(ctx context.Context) (journal.Start, error) {
+	if !w.base {
+		if err := w.checkParams(); err != nil {
+			return journal.Start{}, err
+		}
+		p := &w.params
+		w.input = chatInput(p.Messages)
+		messages, _, err := mendChat(ctx, p.Messages, w.loop.known(w.run))
+		if err != nil {
+			return journal.Start{}, err
+		}
+		p.Messages = messages
+		p.Tools = append(slices.Clone(p.Tools), missing(p.Tools, ChatTools(w.loop.tools), "function.name")...)
+		if len(p.Tools) == 0 { // an empty list is refused, and a choice without tools
+			p.Tools, p.ToolChoice = nil, openai.ChatCompletionToolChoiceOptionUnionParam{}
+		}
+		w.opts = append(slices.Clone(w.opts), option.WithMiddleware(plainErrors), w.loop.serial)
+		w.base = true
+	}
+	w.messages = slices.Clone(w.params.Messages)
+	w.used = chatIDs(w.messages)
+	return journal.Start{Run: w.run, API: "chat", Input: w.input}, nil
+}
+
+func (w *chatWire) checkParams() error {
+	p := &w.params
+	switch {
+	case p.N.Value > 1:
+		return fmt.Errorf("n is %d: running the calls of several choices would do things several times: leave N at 1", p.N.Value)
+	case len(p.Functions) > 0:
+		return errors.New("params have functions, the old form of tools: add them to the registry")
+	}
+	return refuseCustom(p.Tools)
+}
+
+func (w *chatWire) ask(ctx context.Context, turn int, watch func(delta) bool) (json.RawMessage, error) {
+	p := w.params
+	p.Messages = w.messages
+	if turn > 1 {
+		if raw, changed := laterChoice(p.ToolChoice); changed {
+			p.ToolChoice = param.Override[openai.ChatCompletionToolChoiceOptionUnionParam](raw)
+		}
+	}
+	if watch == nil {
+		return w.loop.post(ctx, "chat/completions", p, w.opts)
+	}
+	if !p.StreamOptions.IncludeUsage.Valid() {
+		p.StreamOptions.IncludeUsage = openai.Bool(true)
+	}
+	stream := w.loop.client.Chat.Completions.NewStreaming(ctx, p, w.opts...)
+	var s chatStream
+	return readStream(stream, &s, func(c openai.ChatCompletionChunk) string { return c.RawJSON() }, watch)
+}
+
+// read takes what it needs from the JSON: nothing of a stored answer is lost on the way, and a long run is quick to
+// resume.
+func (w *chatWire) read(turn int, raw json.RawMessage) (*answer, error) {
+	root := gjson.ParseBytes(raw)
+	choices := root.Get("choices").Array()
+	if len(choices) != 1 {
+		return nil, &ChoicesError{Choices: len(choices)}
+	}
+	n := naming{run: w.run, turn: turn, maxID: maxChatID, maxName: maxChatName}
+	message := choices[0].Get("message")
+	calls := rawChatCalls(message)
+	if reason := choices[0].Get("finish_reason").String(); len(calls) > 0 && !finished(reason, true) {
+		return nil, &IncompleteError{Reason: reason, Calls: len(calls)}
+	}
+	calls, _ = delivered(calls)
+	n.ids(calls, w.used)
+	m, err := n.chatMessage(rawObject{raw: message.Raw}, calls)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{
+		raw: raw, text: message.Get("content").String(), calls: calls, final: len(calls) == 0, usage: usageOf(root.Get("usage")), history: m,
+	}, nil
+}
+
+func (w *chatWire) add(a *answer, results []registry.Result) {
+	m, ok := a.history.(openai.ChatCompletionMessageParamUnion)
+	if !ok {
+		return
+	}
+	w.messages = append(w.messages, m)
+	for i, r := range results {
+		w.messages = append(w.messages, openai.ToolMessage(r.Content, a.calls[i].wireID))
+	}
+}
+
+// reply is what the caller gets.
+func (w *chatWire) reply(end ending, err error) (*ChatReply, error) {
+	if e, ok := errors.AsType[*RunError](err); ok {
+		e.Messages = w.messages
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &ChatReply{ChatCompletion: &openai.ChatCompletion{}, Report: end.report, Messages: w.messages}
+	if err := json.Unmarshal(end.answer, r.ChatCompletion); err != nil {
+		return nil, fmt.Errorf("agent: run %q: reading its answer: %w", w.run.ID, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/registry"
+)
+
+// Store is what a loop needs: a ledger of operations and a journal of runs. A *sqlitestore.Store is both. For a trial in
+// memory: struct{ middleware.Ledger; journal.Journal }{middleware.Memory(), journal.Memory()}.
+type Store interface {
+	middleware.Ledger
+	journal.Journal
+}
+
+// Options of a Loop. nil and the zero value work.
+type Options struct {
+	// MaxTurns is how many answers a run may ask the model for, over all attempts at it. 0: 20.
+	MaxTurns int
+	// Middleware goes round the guard, outermost first.
+	Middleware []registry.Middleware
+	// Once adjusts the guard.
+	Once *middleware.OnceOptions
+	// Serial adds rules about parallel_tool_calls.
+	Serial *SerialOptions
+}
+
+const (
+	defaultMaxTurns = 20
+	maxSilent       = 3 // answers in a row with neither a call nor a message
+)
+
+// Loop asks a model and answers its tool calls until it has an answer, and remembers each step, so that a run whose
+// process dies at any moment goes on where it was. It is safe for concurrent use, and cheap: make one for each tenant
+// with store.Namespace(tenant).
+type Loop struct {
+	client openai.Client
+	tools  *registry.Registry
+	store  Store
+	opts   Options
+	handle registry.Handler
+	recall registry.Handler // what the ledger knows of a call
+	serial option.RequestOption
+	reads  map[string]bool
+}
+
+// New makes a loop. client is what openai.NewClient returns. The tools are complete with it: adding one afterwards
+// panics. It panics on a nil registry or store. opts may be nil.
+func New(client openai.Client, tools *registry.Registry, store Store, opts *Options) *Loop {
+	if tools == nil || store == nil {
+		panic("agent: New needs a registry and a store: sqlitestore.Open for production")
+	}
+	l := &Loop{client: client, tools: tools, store: store, reads: map[string]bool{}}
+	if opts != nil {
+		l.opts = *opts
+	}
+	if l.opts.MaxTurns == 0 {
+		l.opts.MaxTurns = defaultMaxTurns
+	}
+	var once middleware.OnceOptions
+	if l.opts.Once != nil {
+		once = *l.opts.Once
+	}
+	once.Admit = admitWithin(once.Admit)
+	chain := append(slices.Clone(l.opts.Middleware), refuseReads, middleware.Once(store, &once))
+	l.handle = tools.Handler(chain...)
+	l.recall = tools.Handler(middleware.Known(store, &once))
+	l.serial = SerialToolCalls(l.opts.Serial)
+	for _, t := range tools.Tools() {
+		l.reads[t.Name] = t.Effect == registry.Read
+	}
+	return l
+}
+
+// known closes holes in the history that a run of ours is begun with.
+func (l *Loop) known(run Run) known {
+	return func(ctx context.Context, tool, arguments, id string) (string, bool, error) {
+		res, err := l.recall(ctx, &registry.Call{Run: run, ID: id, Tool: tool, Arguments: arguments})
+		if err == nil && res.Verdict == "" && l.reads[tool] { // it changes nothing, whether it ran or not
+			res = registry.Envelope{
+				Status: registry.Failed, Tool: tool, Error: "the call was cut off before its result was recorded", Retryable: new(true),
+			}.Result()
+		}
+		return res.Content, res.Verdict != "", err
+	}
+}
+
+// Chat answers one user message by Chat Completions. It takes what client.Chat.Completions.New takes, and a run; the
+// registry's tools are added to the params' own.
+//
+// The same run with the same user messages again goes on where it was, or gives the saved answer without any request.
+// System text, model, tools and sampling may be others by then. With other user messages it is journal.ErrOtherInput,
+// and journal.ErrRunTaken, before any request, where the run is going on in another process or call.
+//
+// A request is sent with tool_choice as given in the first turn, and with auto instead of a forced one after it. Params
+// that cannot be answered here are refused before any request: n over 1, custom tools, functions.
+//
+// Any other error is a [*RunError].
+func (l *Loop) Chat(ctx context.Context, run Run, params openai.ChatCompletionNewParams, opts ...option.RequestOption) (*ChatReply, error) {
+	w := &chatWire{loop: l, run: run, params: params, opts: opts}
+	end, err := l.do(ctx, run, w, nil)
+	return w.reply(end, err)
+}
+
+// StreamChat is [Loop.Chat] as it happens. The last event of a run that has ended well is Answered; an error comes last,
+// with a zero Event. Leaving the loop early ends the run after the handlers that have started; it can be gone on with.
+// Nothing happens before the first event is asked for.
+func (l *Loop) StreamChat(ctx context.Context, run Run, params openai.ChatCompletionNewParams, opts ...option.RequestOption) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		w := &chatWire{loop: l, run: run, params: params, opts: opts}
+		y := &yielder{yield: yield}
+		end, err := l.do(ctx, run, w, y.emit)
+		r, err := w.reply(end, err)
+		y.end(Event{Kind: Answered, Turn: len(end.report.Usage), Chat: r}, err)
+	}
+}
+
+// Respond is [Loop.Chat] for the Responses API: it takes what client.Responses.New takes. A turn that ends with neither
+// a call nor a message is gone on with.
+//
+// previous_response_id stays that of the params in every request, with all items since behind it, whether responses are
+// stored or not. A conversation is refused: what its server adds to it when an answer is lost on the way cannot be
+// answered. So are background responses and custom tools.
+func (l *Loop) Respond(ctx context.Context, run Run, params responses.ResponseNewParams, opts ...option.RequestOption) (*ResponseReply, error) {
+	w := &responseWire{loop: l, run: run, params: params, opts: opts}
+	end, err := l.do(ctx, run, w, nil)
+	return w.reply(end, err)
+}
+
+// StreamRespond is [Loop.Respond] as it happens; see [Loop.StreamChat].
+func (l *Loop) StreamRespond(ctx context.Context, run Run, params responses.ResponseNewParams, opts ...option.RequestOption) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		w := &responseWire{loop: l, run: run, params: params, opts: opts}
+		y := &yielder{yield: yield}
+		end, err := l.do(ctx, run, w, y.emit)
+		r, err := w.reply(end, err)
+		y.end(Event{Kind: Answered, Turn: len(end.report.Usage), Response: r}, err)
+	}
+}
+
+// yielder hands events on until the reader leaves.
+type yielder struct {
+	yield func(Event, error) bool
+	left  bool
+}
+
+func (y *yielder) emit(e Event) bool {
+	y.left = y.left || !y.yield(e, nil)
+	return !y.left
+}
+
+func (y *yielder) end(e Event, err error) {
+	switch {
+	case y.left:
+	case err != nil:
+		y.yield(Event{}, err)
+	default:
+		y.yield(e, nil)
+	}
+}

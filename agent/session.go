@@ -1,0 +1,333 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/registry"
+)
+
+// wire is one of the two APIs, for one run: it makes the requests, reads the answers, and keeps the history that the next
+// request sends.
+type wire interface {
+	// start checks the params, and begins the history with theirs.
+	start(ctx context.Context) (journal.Start, error)
+	// ask gives the model's next answer, as JSON. watch is nil where no stream is wanted.
+	ask(ctx context.Context, turn int, watch func(delta) bool) (json.RawMessage, error)
+	// read takes an answer apart. It is an error if nothing of it may be used.
+	read(turn int, raw json.RawMessage) (*answer, error)
+	// add puts an answer and the results of its calls behind the history.
+	add(a *answer, results []registry.Result)
+}
+
+// answer is one answer of the model.
+type answer struct {
+	raw   json.RawMessage
+	text  string
+	calls []toolCall // each once, with ids for the wire
+	final bool       // it ends the run
+	usage Usage
+	// what goes into the history: a ChatCompletionMessageParamUnion, or the items of a response
+	history any
+}
+
+// ending is what a run has come to.
+type ending struct {
+	answer json.RawMessage // nil: none
+	turn   int             // the one that could not be ended
+	report Report
+}
+
+// session is one attempt at a run.
+type session struct {
+	*Loop
+	wire   wire
+	rec    journal.Record
+	report Report
+	emit   func(Event) bool // nil: nobody watches
+	leave  context.CancelCauseFunc
+
+	turn    int              // the last one that is stored
+	open    *answer          // of that turn, where its calls are not answered
+	outputs []journal.Output // of that turn, not yet stored
+	silent  int              // answers in a row that said nothing
+	private []string         // what error texts must not carry
+}
+
+// errAdopt says that another answer is stored for a turn than the one just given.
+var errAdopt = errors.New("another answer was stored for the turn")
+
+// do begins a run or goes on with it. Errors before the run is this call's are plain, all others are those of end.
+func (l *Loop) do(ctx context.Context, run Run, w wire, emit func(Event) bool) (ending, error) {
+	for tries := 1; ; tries++ {
+		end, err := l.attempt(ctx, run, w, emit)
+		if !errors.Is(err, errAdopt) || tries == 3 {
+			return end, err
+		}
+	}
+}
+
+func (l *Loop) attempt(ctx context.Context, run Run, w wire, emit func(Event) bool) (ending, error) {
+	end := ending{report: Report{Run: run}}
+	if err := checkPlace(run, 1); err != nil {
+		return end, fmt.Errorf("agent: %w", err)
+	}
+	start, err := w.start(ctx)
+	if err != nil {
+		return end, fmt.Errorf("agent: run %q: %w", run.ID, err)
+	}
+	rec, err := l.store.Begin(ctx, start)
+	if err != nil {
+		return end, fmt.Errorf("agent: beginning run %q: %w", run.ID, err)
+	}
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	s := &session{Loop: l, wire: w, rec: rec, report: end.report, emit: emit, leave: leave}
+	final, err := s.run(ctx)
+	end.report, end.turn = s.report, s.turn+1
+	if s.open != nil {
+		end.turn = s.turn
+	}
+	switch {
+	case err != nil:
+		return end, &RunError{Turn: end.turn, Err: err, Report: end.report}
+	default:
+		end.answer = final
+		return end, nil
+	}
+}
+
+// run goes on behind the stored turns until there is an answer.
+func (s *session) run(ctx context.Context) (final json.RawMessage, err error) {
+	finished := s.rec.Finished
+	defer func() { // in a panic too: another attempt must not find the run taken
+		if !finished {
+			err = errors.Join(err, s.giveUp(ctx))
+		}
+	}()
+	if err := s.replay(); err != nil {
+		return nil, err
+	}
+	if finished {
+		final = s.rec.Turns[len(s.rec.Turns)-1].Answer
+		return final, nil
+	}
+	for {
+		if s.open != nil {
+			if err := s.answerCalls(ctx); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case s.turn >= s.opts.MaxTurns:
+			return nil, ErrMaxTurns
+		case s.silent >= maxSilent:
+			return nil, errNoEnd
+		}
+		a, err := s.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if a.final {
+			finished = true
+			return a.raw, nil
+		}
+	}
+}
+
+// giveUp lets others go on with the run.
+func (s *session) giveUp(ctx context.Context) error {
+	l := journal.Leaving{Run: s.rec.Run.ID, Token: s.rec.Token}
+	if len(s.outputs) > 0 {
+		l.Turn, l.Outputs = s.turn, s.outputs
+	}
+	err := s.store.Leave(context.WithoutCancel(ctx), l)
+	if err == nil || errors.Is(err, journal.ErrLost) {
+		return nil
+	}
+	return fmt.Errorf("leaving the run, which stays taken until this process ends or goes on with it: %w", err)
+}
+
+// replay rebuilds the history from what is stored.
+func (s *session) replay() error {
+	s.report.Resumed = len(s.rec.Turns) > 0
+	for i, t := range s.rec.Turns {
+		a, err := s.wire.read(t.Number, t.Answer)
+		if err != nil {
+			return fmt.Errorf("reading stored turn %d: %w", t.Number, err)
+		}
+		s.seen(a)
+		s.turn = t.Number
+		last := i == len(s.rec.Turns)-1
+		results := stored(a, t.Outputs)
+		if last && !s.rec.Finished && len(results) < len(a.calls) {
+			s.open = a
+			s.announce(a)
+			return nil
+		}
+		for len(results) < len(a.calls) {
+			results = append(results, cutOff(a.calls[len(results)].name))
+		}
+		for p, r := range results {
+			s.note(p, a.calls[p], r)
+		}
+		s.wire.add(a, results)
+		if a.final && last {
+			s.announce(a)
+		}
+	}
+	return nil
+}
+
+// stored are the results of the calls from the first on whose outputs are stored.
+func stored(a *answer, outputs []journal.Output) []registry.Result {
+	var results []registry.Result
+	for _, o := range outputs {
+		if o.Position != len(results) || o.Position >= len(a.calls) {
+			break
+		}
+		results = append(results, registry.Result{Content: o.Content, Verdict: o.Verdict, Operation: o.Operation})
+	}
+	return results
+}
+
+// seen counts an answer.
+func (s *session) seen(a *answer) {
+	s.report.Usage = append(s.report.Usage, a.usage)
+	for _, c := range a.calls {
+		s.private = append(s.private, c.arguments)
+	}
+	s.silent++
+	if len(a.calls) > 0 {
+		s.silent = 0
+	}
+}
+
+// note reports a call that is answered.
+func (s *session) note(position int, c toolCall, r registry.Result) {
+	s.private = append(s.private, r.Content)
+	s.report.Calls = append(s.report.Calls, CallReport{
+		Turn: s.turn, Position: position, CallID: c.id, Tool: c.name, Verdict: r.Verdict, Operation: r.Operation,
+	})
+}
+
+// next asks for the next turn and stores it.
+func (s *session) next(ctx context.Context) (*answer, error) {
+	n := s.turn + 1
+	var watch func(delta) bool
+	if s.emit != nil {
+		watch = func(d delta) bool { return s.send(eventOf(d, n)) && ctx.Err() == nil }
+	}
+	raw, err := s.wire.ask(ctx, n, watch)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			if errors.Is(err, errStopped) { // whoever has stopped it
+				err = ctx.Err()
+			}
+			if !errors.Is(err, cause) {
+				err = errors.Join(err, cause)
+			}
+		}
+		return nil, asked(err, s.private)
+	}
+	a, err := s.wire.read(n, raw)
+	if err != nil {
+		return nil, asked(err, s.private)
+	}
+	kept, err := s.store.Append(ctx, journal.Entry{
+		Run: s.rec.Run.ID, Token: s.rec.Token, Turn: journal.Turn{Number: n, Answer: raw}, Outputs: s.outputs, Final: a.final,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("storing the turn, of which nothing was run: %w", err)
+	}
+	if !bytes.Equal(kept.Turn.Answer, raw) {
+		return nil, errAdopt
+	}
+	s.turn, s.outputs = n, nil
+	s.seen(a)
+	if len(a.calls) > 0 {
+		s.open = a
+		return a, nil
+	}
+	s.wire.add(a, nil)
+	s.send(Event{Kind: TurnEnded, Turn: n, Usage: a.usage})
+	return a, nil
+}
+
+// answerCalls answers the calls of the open turn.
+func (s *session) answerCalls(ctx context.Context) error {
+	a := s.open
+	if s.turn >= s.opts.MaxTurns {
+		ctx = refusing(ctx)
+	}
+	w := &answering{
+		naming: naming{run: s.rec.Run, turn: s.turn, maxName: maxResponseName}, handle: s.handle, calls: a.calls, journaled: true,
+		read: func(tool string) bool { return s.reads[tool] }, told: s.told,
+	}
+	err := w.all(ctx)
+	if len(w.results) < len(a.calls) {
+		s.wire.add(a, closed(w, a.calls))
+		return err
+	}
+	for i, r := range w.results {
+		s.outputs = append(s.outputs, journal.Output{Position: i, Content: r.Content, Verdict: r.Verdict, Operation: r.Operation})
+	}
+	s.wire.add(a, w.results)
+	s.open = nil
+	s.send(Event{Kind: TurnEnded, Turn: s.turn, Usage: a.usage})
+	return err
+}
+
+// closed answers the rest of a turn that is not answered, for a history that is gone on with elsewhere.
+func closed(w *answering, calls []toolCall) []registry.Result {
+	results := w.results
+	if !w.cancelled && len(results) < len(calls) {
+		results = append(results, cutOff(w.name(calls[len(results)].name)))
+	}
+	for _, c := range calls[len(results):] {
+		results = append(results, notExecuted(w.name(c.name), "not executed: the run was stopped before this call"))
+	}
+	return results
+}
+
+// told is called with each result, in call order.
+func (s *session) told(position int, c toolCall, r registry.Result) {
+	s.note(position, c, r)
+	e := Event{Kind: VerdictGiven, Turn: s.turn, Position: position, CallID: c.id, Tool: c.name, Verdict: r.Verdict, Operation: r.Operation}
+	if s.send(e) {
+		e.Kind, e.Text = ResultGiven, r.Content
+		s.send(e)
+	}
+}
+
+// announce tells what an answer says where no stream has.
+func (s *session) announce(a *answer) {
+	if a.text != "" && !s.send(Event{Kind: TextDelta, Turn: s.turn, Text: a.text}) {
+		return
+	}
+	for i, c := range a.calls {
+		e := Event{Kind: CallAnnounced, Turn: s.turn, Position: i, CallID: c.id, Tool: c.name}
+		if !s.send(e) {
+			return
+		}
+		if e.Kind, e.Text = ArgumentsComplete, c.arguments; !s.send(e) {
+			return
+		}
+	}
+}
+
+// send hands an event on. Where nobody reads any more it ends what the session does.
+func (s *session) send(e Event) bool {
+	if s.emit == nil {
+		return true
+	}
+	if !s.emit(e) {
+		s.leave(errStopped)
+		return false
+	}
+	return true
+}
