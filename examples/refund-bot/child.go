@@ -102,15 +102,22 @@ func childMain(stdin io.Reader, stderr io.Writer) int {
 		_, _ = io.Copy(io.Discard, stdin)
 		os.Exit(exitFailed)
 	}()
-	store, err := sqlitestore.Open(j.DB, nil)
-	if err != nil {
-		return fail(err)
-	}
-	if _, err := work(ctx, store, j); err != nil {
-		return fail(errors.Join(err, store.Close()))
-	}
-	if err := store.Close(); err != nil {
+	if err := worker(ctx, j); err != nil {
 		return fail(err)
 	}
 	return exitOK
+}
+
+// worker answers the message with the guard or without it. What the model says is told where it is scripted.
+func worker(ctx context.Context, j job) (err error) {
+	if !j.Guarded {
+		return bare(ctx, j)
+	}
+	store, err := sqlitestore.Open(j.DB, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	_, err = work(ctx, store, j, func(string) {})
+	return err
 }

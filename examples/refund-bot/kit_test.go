@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/toolonce/toolonce/examples/refund-bot/provider"
+	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/sqlitestore"
 )
 
 // testEnv makes the test binary the program itself, which starts itself again as a worker.
@@ -118,4 +120,24 @@ func files(t *testing.T, dir string) string {
 		names[i] = filepath.Base(names[i])
 	}
 	return strings.Join(names, " ")
+}
+
+// happened settles an operation as toolonce resolve --happened does.
+func happened(t *testing.T, path, operation, by, why string) {
+	t.Helper()
+	store, err := sqlitestore.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	row, ok, err := store.Find(t.Context(), middleware.Query{Operation: operation})
+	if err != nil || !ok {
+		t.Fatalf("operation %s: %t, %v", operation, ok, err)
+	}
+	row, err = store.Change(t.Context(), middleware.Transition{
+		Step: middleware.Happened, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, By: by, Why: why,
+	})
+	if err != nil || row.State != middleware.Done {
+		t.Errorf("settled: %s, %v", row.State, err)
+	}
 }

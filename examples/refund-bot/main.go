@@ -4,7 +4,8 @@
 //	go run ./examples/refund-bot "refund order 1001, it arrived broken"
 //
 // Without a key it needs nothing but this machine: a scripted model server and a payment provider run on loopback.
-// worker.go has the loop, tools.go the tools, script.go what the model says, provider/ the provider.
+// worker.go has the loop, bare.go one without the guard, tools.go the tools, script.go what the model says, provider/ the
+// provider.
 package main
 
 import (

@@ -24,7 +24,7 @@ const usage = `refund-bot: an agent that refunds orders once, whatever goes wron
 Examples:
   go run ./examples/refund-bot
   go run ./examples/refund-bot -provider plain -only killed -keep /tmp/story
-  go run ./examples/refund-bot -json
+  go run ./examples/refund-bot -json -api responses -stream
   go run ./examples/refund-bot "refund order 1001, it arrived broken"
   OPENAI_API_KEY=... go run ./examples/refund-bot -run ticket-42 "refund order 1002, wrong size"
   go run ./examples/refund-bot -base-url http://localhost:11434/v1 -model qwen3 "refund order 1003"
@@ -32,6 +32,8 @@ Examples:
 Both:
   -provider KIND     what the payment provider offers: keyed (honours an idempotency key), lookup (can be asked),
                      plain (neither); default lookup
+  -api NAME          how the model is asked: chat (Chat Completions) or responses; default chat
+  -stream            ask for streams; the text of a request is printed as it arrives
 
 The story:
   -seed N            order numbers, amounts and wording; default 1
@@ -41,8 +43,9 @@ The story:
   Exit code 1 unless the guarded pass did what was wanted, in every line.
 
 One request:
-  -db FILE           the ledger; default ./once.db
-  -run ID            names the request: the same request again under it moves no money; default: made of its text
+  -db FILE           ledger and journal; default ./once.db
+  -run ID            names the request, for good: the same command again goes on where it was killed, or prints the
+                     saved answer; another request wants another ID; default: made of the text and -api
   -model NAME        default gpt-4.1-mini with a real model, "scripted" without
   -base-url URL      of an OpenAI-compatible server; default $OPENAI_BASE_URL
   -provider-url URL  of a provider that runs elsewhere; default: one of its own on loopback, whose money is in
@@ -54,6 +57,8 @@ One request:
 type options struct {
 	help    bool
 	kind    provider.Kind
+	api     string
+	stream  bool
 	request string // "" for the story
 
 	seed uint64
@@ -66,6 +71,14 @@ type options struct {
 
 // real tells whether a real model is asked.
 func (o options) real() bool { return o.baseURL != "" || o.apiKey != "" }
+
+// wire is how the model is asked.
+func (o options) wire() string {
+	if o.stream {
+		return o.api + ", streamed"
+	}
+	return o.api
+}
 
 // usageError is a mistake on the command line.
 type usageError struct{ error }
@@ -83,6 +96,8 @@ func parse(args []string, getenv func(string) string) (options, error) {
 	fs := flag.NewFlagSet("refund-bot", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	kind := fs.String("provider", string(provider.Lookup), "")
+	fs.StringVar(&o.api, "api", chatAPI, "")
+	fs.BoolVar(&o.stream, "stream", false, "")
 	fs.Uint64Var(&o.seed, "seed", 1, "")
 	fs.StringVar(&o.only, "only", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
@@ -104,6 +119,9 @@ func parse(args []string, getenv func(string) string) (options, error) {
 	}
 	if o.kind, err = provider.ParseKind(*kind); err != nil {
 		return o, usageError{fmt.Errorf("-provider: %w", err)}
+	}
+	if o.api != chatAPI && o.api != responsesAPI {
+		return o, misuse("-api: no such API %q: use %s or %s", o.api, chatAPI, responsesAPI)
 	}
 	foreign, mode := requestFlags, "goes with a request only: add one in quotes, or drop the flag"
 	if fs.NArg() == 1 {
@@ -155,7 +173,7 @@ func (o options) withRequest(getenv func(string) string) (options, error) {
 		o.model, o.apiKey = scriptedModel, "none"
 	}
 	if o.run == "" {
-		sum := sha256.Sum256([]byte(o.request))
+		sum := sha256.Sum256([]byte(o.api + "\x00" + o.request))
 		o.run = "request-" + hex.EncodeToString(sum[:6])
 	}
 	return o, nil

@@ -38,6 +38,8 @@ type report struct {
 	Notes     *counts       `json:"notes,omitempty"`
 	InDoubt   []doubt       `json:"in_doubt,omitempty"` // of the guarded pass
 	Provider  provider.Kind `json:"provider"`
+	API       string        `json:"api"`
+	Stream    bool          `json:"stream"`
 	Seed      uint64        `json:"seed"`
 
 	moved [2]int64 // cents, without and with the guard

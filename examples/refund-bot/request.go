@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +10,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/openai/openai-go/v3"
-
+	"github.com/toolonce/toolonce/agent"
+	"github.com/toolonce/toolonce/agent/journal"
 	"github.com/toolonce/toolonce/examples/refund-bot/provider"
 	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/registry"
 	"github.com/toolonce/toolonce/sqlitestore"
 	"github.com/toolonce/toolonce/transcript"
 )
@@ -27,18 +27,8 @@ func handleRequest(o options, stdout io.Writer) (err error) {
 	ctx, stop := interruptible()
 	defer stop()
 	j := job{
-		Run: o.run, Message: o.request, Guarded: true, DB: o.db, Model: o.model, BaseURL: o.baseURL, APIKey: o.apiKey,
-		Pay: o.providerURL, Provider: o.kind,
-	}
-	// What runs elsewhere is looked for first, so that nothing is made here in vain.
-	if j.BaseURL != "" {
-		err = reachable(ctx, "model server", "check -base-url and that it runs", j.BaseURL)
-	}
-	if err == nil && j.Pay != "" {
-		err = reachable(ctx, "payment provider", "start it, or drop -provider-url to use one of our own", j.Pay)
-	}
-	if err != nil {
-		return err
+		Run: o.run, Message: o.request, Guarded: true, DB: o.db, API: o.api, Stream: o.stream,
+		Model: o.model, BaseURL: o.baseURL, APIKey: o.apiKey, Pay: o.providerURL, Provider: o.kind,
 	}
 	store, err := sqlitestore.Open(o.db, nil)
 	if err != nil {
@@ -47,8 +37,11 @@ func handleRequest(o options, stdout io.Writer) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 
 	tell := &teller{out: stdout}
+	chain := []registry.Middleware{tell.calls}
 	var bank *provider.Provider
-	if j.Pay == "" {
+	if j.Pay != "" {
+		chain = append(chain, needs(j.Pay))
+	} else {
 		var hangUp func() error
 		if bank, j.Pay, hangUp, err = ownProvider(ctx, o, tell); err != nil {
 			return err
@@ -63,12 +56,30 @@ func handleRequest(o options, stdout io.Writer) (err error) {
 		defer func() { err = errors.Join(err, hangUp()) }()
 		j.BaseURL = address + "/v1"
 	}
-	tell.print("run %s, model %s, provider %s, ledger %s", j.Run, j.Model, j.Provider, o.db)
-	answer, err := work(ctx, store, j, tell.calls)
-	if err == nil {
-		tell.print("%s", answer)
+	tell.print("run %s, model %s (%s), provider %s, file %s", j.Run, j.Model, o.wire(), j.Provider, o.db)
+	asked, err := work(ctx, store, j, tell.piece, chain...)
+	tell.end()
+	if err == nil && asked == 0 {
+		tell.print("(saved answer of run %s: the model was not asked, and no money moved)", j.Run)
 	}
-	return errors.Join(err, tellDoubts(ctx, store, bank, o.db, tell))
+	return errors.Join(mended(err, j.Run), tellDoubts(ctx, store, bank, o.db, tell))
+}
+
+// mended says what to do about what has stopped a run.
+func mended(err error, run string) error {
+	_, unreachable := errors.AsType[*url.Error](err)
+	_, stopped := errors.AsType[*agent.RunError](err)
+	switch {
+	case errors.Is(err, journal.ErrRunTaken):
+		return fmt.Errorf("%w: wait for it, then give the same command again to see its answer", err)
+	case errors.Is(err, journal.ErrOtherInput):
+		return fmt.Errorf("run %s is another request, or one by another -api: give each request a -run of its own", run)
+	case unreachable:
+		return fmt.Errorf("%w: check -base-url and that the model server runs; the same command again goes on from here", err)
+	case stopped:
+		return fmt.Errorf("%w; the same command again goes on from here", err)
+	}
+	return err
 }
 
 // ownProvider starts a provider whose file is beside the ledger.
@@ -114,6 +125,7 @@ func tellDoubts(ctx context.Context, store *sqlitestore.Store, bank *provider.Pr
 		tell.print("  # %s of order %s, since %s", row.Tool, orderOf(row), row.Since.Format(time.RFC3339))
 		tellSettle(row, t.Refunds[orderOf(row)], path, tell)
 	}
+	tell.print("A run that has its answer keeps it: ask again under another -run, and the model reads what you have said.")
 	return nil
 }
 
@@ -127,8 +139,21 @@ func tellSettle(row middleware.Row, found []string, path string, tell *teller) {
 	tell.print("  if it has not:           %s", settle(row.Operation, path, nil))
 }
 
+// needs stops the run where the payment provider does not answer at all: told so, the model would end it with an excuse
+// that is kept for good.
+func needs(address string) registry.Middleware {
+	return func(next registry.Handler) registry.Handler {
+		return func(ctx context.Context, c *registry.Call) (registry.Result, error) {
+			if err := reachable(ctx, address); err != nil {
+				return registry.Result{}, err
+			}
+			return next(ctx, c)
+		}
+	}
+}
+
 // reachable asks for any answer at all.
-func reachable(ctx context.Context, what, mend, address string) error {
+func reachable(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -140,15 +165,7 @@ func reachable(ctx context.Context, what, mend, address string) error {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
-		return fmt.Errorf("the %s at %s cannot be reached: %w: %s", what, address, err, mend)
+		return fmt.Errorf("the payment provider at %s cannot be reached: %w: start it, or drop -provider-url to use one of our own", address, err)
 	}
 	return resp.Body.Close()
-}
-
-// modelError says what the model server answered: the SDK's own text hides it.
-func modelError(err error) error {
-	if e, ok := errors.AsType[*openai.Error](err); ok {
-		return fmt.Errorf("the model server answered %d: %s", e.StatusCode, cmp.Or(e.Message, http.StatusText(e.StatusCode)+" (is the base URL right?)"))
-	}
-	return fmt.Errorf("asking the model: %w", err)
 }

@@ -31,7 +31,11 @@ func TestTheSameRunAgainMovesNoMoney(t *testing.T) {
 			first := runIn(t, dir, "-provider", string(kind), "-run", "ticket-42", broken).ok(t)
 			first.wantLines(t, "run ticket-42, model scripted", "calls get_order(order 1001)", "provider  MOVES 129.00 for order 1001 (re_1001_1)", "Order 1001: 129.00 refunded (re_1001_1).\n")
 			again := runIn(t, dir, "-provider", string(kind), "-run", "ticket-42", broken).ok(t)
-			again.wantLines(t, `guard     issue_refund was done before this call came: its answer was {"id":"re_1001_1","cents":12900}`, "Order 1001: 129.00 refunded (re_1001_1).\n")
+			want := "run ticket-42, model scripted (chat), provider " + string(kind) + ", file once.db\n" +
+				"Order 1001: 129.00 refunded (re_1001_1).\n(saved answer of run ticket-42: the model was not asked, and no money moved)\n"
+			if d := cmp.Diff(want, again.out); d != "" {
+				t.Errorf("again (-want +got):\n%s", d)
+			}
 			other := runIn(t, dir, "-provider", string(kind), "-run", "ticket-43", "Refund order #1001 again!").ok(t)
 			other.wantLines(t, "guard     issue_refund is not run again: already_done", "Order 1001 was refunded before. I have not refunded it again.\n")
 			wantMoved(t, dir, map[string][]string{"1001": {"re_1001_1"}})
@@ -53,7 +57,7 @@ func TestTheRunIsMadeOfTheRequest(t *testing.T) {
 	if a, b := run(broken), run(" "+broken+"\n"); a != b || !strings.HasPrefix(a, "request-") {
 		t.Errorf("%q and %q", a, b)
 	}
-	if run(broken) == run("refund order 1002") || run("-run", "x", broken) != "x" {
+	if run(broken) == run("refund order 1002") || run(broken) == run("-api", responsesAPI, broken) || run("-run", "x", broken) != "x" {
 		t.Error("two requests have one run, or -run is not heard")
 	}
 }
@@ -118,8 +122,10 @@ func TestWhatTheModelServerSaysIsTold(t *testing.T) {
 		_, _ = w.Write([]byte(`{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error"}}`))
 	}))
 	defer model.Close()
-	r := runIn(t, t.TempDir(), "-base-url", model.URL, broken)
-	if want := "refund-bot: the model server answered 401: Incorrect API key provided.\n"; r.err != want || r.code != exitFailed {
+	r := runIn(t, t.TempDir(), "-base-url", model.URL, "-run", "ticket-42", broken)
+	const want = "refund-bot: agent: run \"ticket-42\", turn 1: asking the model: the API answered 401 Unauthorized: Incorrect API key provided.; " +
+		"the same command again goes on from here\n"
+	if r.err != want || r.code != exitFailed {
 		t.Errorf("%d %s", r.code, r.err)
 	}
 }
@@ -142,14 +148,13 @@ func TestBadInputIsOneClearError(t *testing.T) {
 		args []string
 	}{
 		{"model without a server", exitUsage, "-model gpt-5 is a real model, and there is no way to reach it: set OPENAI_API_KEY, or give -base-url, or drop -model for the scripted one", []string{"-model", "gpt-5", broken}},
-		{"provider down", exitFailed, "the payment provider at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused: start it, or drop -provider-url to use one of our own", []string{"-provider-url", "http://127.0.0.1:1", broken}},
-		{"model down", exitFailed, "the model server at http://127.0.0.1:1/v1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused: check -base-url and that it runs", []string{"-base-url", "http://127.0.0.1:1/v1", broken}},
 		{"no directory", exitFailed, `-db: sqlitestore: opening "none/once.db": there is no such file or directory: check the path, or make the directory first`, []string{"-db", "none/once.db", broken}},
 		{"damaged", exitFailed, `-db: sqlitestore: opening "damaged.db": the file is damaged`, []string{"-db", "damaged.db", broken}},
 		{"foreign", exitFailed, `-db: sqlitestore: opening "foreign.db": the file is a database of another program: choose another path`, []string{"-db", "foreign.db", broken}},
 		{"provider's file", exitUsage, "-db provider.db: that is the name of the provider's own file: choose another", []string{"-db", "provider.db", broken}},
 		{"unknown failure", exitUsage, `-only: no such failure "fire": use one of late-answer, twice-in-a-turn, asked-again, killed, second-order, notes`, []string{"-only", "fire"}},
 		{"unknown provider", exitUsage, `-provider: no such provider "stripe": use keyed, lookup or plain`, []string{"-provider", "stripe"}},
+		{"unknown API", exitUsage, `-api: no such API "assistants": use chat or responses`, []string{"-api", "assistants"}},
 		{"unknown flag", exitUsage, "flag provided but not defined: -fast: -h shows what there is", []string{"-fast"}},
 		{"seed", exitUsage, `invalid value "x" for flag -seed: parse error: -h shows what there is`, []string{"-seed", "x"}},
 		{"flag of a request", exitUsage, "-db goes with a request only: add one in quotes, or drop the flag", []string{"-db", "x.db"}},
@@ -194,4 +199,37 @@ func TestADamagedProviderFileIsNamed(t *testing.T) {
 	if want := `refund-bot: provider: opening "provider.db": file is not a database`; r.code != exitFailed || !strings.HasPrefix(r.err, want) || strings.Count(r.err, "\n") != 1 {
 		t.Errorf("%d %s", r.code, r.err)
 	}
+}
+
+// TestWhatIsDownStopsTheRunUntilItIsThere: the model is not told, so that the run does not end with an excuse.
+func TestWhatIsDownStopsTheRunUntilItIsThere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct{ flag, url, err string }{
+		{"-base-url", "http://127.0.0.1:1/v1", `asking the model: Post "http://127.0.0.1:1/v1/chat/completions": dial tcp 127.0.0.1:1: connect: connection refused: check -base-url and that the model server runs`},
+		{"-provider-url", "http://127.0.0.1:1", `call 0 (get_order): the payment provider at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused: start it, or drop -provider-url to use one of our own`},
+	} {
+		r := runIn(t, dir, c.flag, c.url, "-run", "ticket-42", broken)
+		if want := `refund-bot: agent: run "ticket-42", turn 1: ` + c.err + "; the same command again goes on from here\n"; r.code != exitFailed || r.err != want {
+			t.Errorf("%s: %d %s", c.flag, r.code, r.err)
+		}
+	}
+	runIn(t, dir, "-run", "ticket-42", broken).ok(t).wantLines(t, "Order 1001: 129.00 refunded (re_1001_1).\n")
+	wantMoved(t, dir, map[string][]string{"1001": {"re_1001_1"}})
+	// What is saved needs neither.
+	runIn(t, dir, "-base-url", "http://127.0.0.1:1", "-provider-url", "http://127.0.0.1:1", "-run", "ticket-42", broken).ok(t).
+		wantLines(t, "Order 1001: 129.00 refunded (re_1001_1).\n(saved answer of run ticket-42: ")
+}
+
+func TestARunIsOneRequest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	runIn(t, dir, "-run", "ticket-42", "hello").ok(t)
+	const want = "refund-bot: run ticket-42 is another request, or one by another -api: give each request a -run of its own\n"
+	for _, args := range [][]string{{broken}, {"-api", responsesAPI, "hello"}} {
+		if r := runIn(t, dir, append([]string{"-run", "ticket-42"}, args...)...); r.code != exitFailed || r.err != want {
+			t.Errorf("%d %s", r.code, r.err)
+		}
+	}
+	wantMoved(t, dir, map[string][]string{})
 }

@@ -25,10 +25,9 @@ type story struct {
 
 // The files of a story.
 const (
-	onceFile      = "once.db"
-	providerFile  = "provider.db"
-	unguardedOnce = "once-unguarded.db" // opened, and never written to: there is no guard
-	unguardedPay  = "provider-unguarded.db"
+	onceFile     = "once.db"
+	providerFile = "provider.db"
+	unguardedPay = "provider-unguarded.db"
 )
 
 // openStory makes the directory of the files; done removes it, unless it is to be kept.
@@ -51,29 +50,24 @@ func openStory(opts options, tell *teller) (s *story, done func() error, err err
 			return nil, nil, fmt.Errorf("-keep %s: it has a %s already: name another directory", opts.keep, name)
 		}
 	}
-	return s, func() error { return removeStore(filepath.Join(s.dir, unguardedOnce)) }, nil
-}
-
-// removeStore removes a ledger's file and what belongs to it.
-func removeStore(path string) error {
-	return errors.Join(os.RemoveAll(path), os.RemoveAll(path+"-wal"), os.RemoveAll(path+"-shm"), os.RemoveAll(path+"-owners"))
+	return s, func() error { return nil }, nil
 }
 
 func (s *story) run(ctx context.Context) (report, error) {
 	s.opening()
-	s.tell.print("\n=== Pass 1 of 2: without middleware.Once ===")
+	s.tell.print("\n=== Pass 1 of 2: a bare loop (bare.go), without middleware.Once ===")
 	unguarded, err := s.pass(ctx, false)
 	if err != nil {
 		return report{}, err
 	}
-	s.tell.print("\n=== Pass 2 of 2: the same program and failures, with middleware.Once in the chain (one line of worker.go) ===")
+	s.tell.print("\n=== Pass 2 of 2: the same failures and agent.New (worker.go): a loop that remembers, with middleware.Once ===")
 	guarded, err := s.pass(ctx, true)
 	if err != nil {
 		return report{}, err
 	}
 	s.books = guarded
 	r := newReport(s.scenes, unguarded, guarded)
-	r.Kills, r.Provider, r.Seed = s.kills, s.kind, s.seed
+	r.Kills, r.Provider, r.API, r.Stream, r.Seed = s.kills, s.kind, s.api, s.stream, s.seed
 	return r, nil
 }
 
@@ -83,7 +77,7 @@ func (s *story) opening() {
 		provider.Lookup: "can be asked which refunds an order has had",
 		provider.Plain:  "neither honours a key nor can be asked",
 	}
-	s.tell.print("A bot refunds orders. The model is scripted; the SDK, HTTP, processes, kills and SQLite files are real.")
+	s.tell.print("A bot refunds orders. The model (%s) is scripted; the SDK, HTTP, processes, kills and SQLite files are real.", s.wire())
 	s.tell.print("The payment provider (-provider %s) %s.", s.kind, offers[s.kind])
 }
 
@@ -119,9 +113,9 @@ type pass struct {
 
 func (s *story) pass(ctx context.Context, guarded bool) (t provider.Tally, err error) {
 	p := &pass{story: s, guarded: guarded, struck: map[string]bool{}}
-	once, pay := unguardedOnce, unguardedPay
+	pay := unguardedPay
 	if guarded {
-		once, pay = onceFile, providerFile
+		pay = providerFile
 	}
 	p.bank, err = provider.Open(ctx, filepath.Join(s.dir, pay), provider.Options{
 		Kind: s.kind, Committed: p.committed, Say: func(text string) { s.tell.line("provider", "%s", text) },
@@ -146,8 +140,8 @@ func (s *story) pass(ctx context.Context, guarded bool) (t provider.Tally, err e
 	}
 	defer func() { err = errors.Join(err, stopModel()) }()
 	p.job = job{
-		Guarded: guarded, DB: filepath.Join(s.dir, once), Model: scriptedModel, BaseURL: modelURL + "/v1", APIKey: "none",
-		Pay: bankURL, Provider: s.kind,
+		Guarded: guarded, DB: filepath.Join(s.dir, onceFile), API: s.api, Stream: s.stream,
+		Model: scriptedModel, BaseURL: modelURL + "/v1", APIKey: "none", Pay: bankURL, Provider: s.kind,
 	}
 	for _, sc := range s.scenes {
 		if err := p.play(ctx, sc); err != nil {

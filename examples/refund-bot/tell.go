@@ -16,14 +16,36 @@ import (
 
 // teller prints what happens, as it happens. It is safe for concurrent use.
 type teller struct {
-	mu  sync.Mutex
-	out io.Writer
+	mu   sync.Mutex
+	out  io.Writer
+	open bool // a line that a piece has begun
 }
 
 func (t *teller) print(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.open {
+		format = "\n" + format
+	}
+	t.open = false
 	_, _ = fmt.Fprintf(t.out, format+"\n", args...) // nobody reads it any more, and the work goes on
+}
+
+// piece prints a part of a line, which end ends, or the next print.
+func (t *teller) piece(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open = t.open || text != ""
+	_, _ = io.WriteString(t.out, text)
+}
+
+func (t *teller) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open {
+		_, _ = io.WriteString(t.out, "\n")
+	}
+	t.open = false
 }
 
 // line says who did what.

@@ -2,17 +2,18 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"iter"
+	"net/http"
 	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/toolonce/toolonce/agent"
 	"github.com/toolonce/toolonce/examples/refund-bot/provider"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
-	"github.com/toolonce/toolonce/sqlitestore"
 )
 
 // job is one message to answer.
@@ -20,7 +21,9 @@ type job struct {
 	Run      string // the same on every attempt at the same message
 	Message  string
 	Guarded  bool
-	DB       string // the ledger's file
+	DB       string // the file of ledger and journal
+	API      string // chatAPI or responsesAPI
+	Stream   bool
 	Model    string
 	BaseURL  string // of the model
 	APIKey   string
@@ -29,42 +32,84 @@ type job struct {
 }
 
 const (
+	chatAPI      = "chat"
+	responsesAPI = "responses"
+)
+
+const (
 	maxTurns = 12
 	system   = "You refund orders with the tools given; amounts are in cents. Refund an order once. " +
 		"If a tool says already_done or outcome_unknown, do not call it again: tell the user."
 )
 
-// work answers one message. Further middleware goes outside the guard.
-func work(ctx context.Context, store *sqlitestore.Store, j job, chain ...registry.Middleware) (string, error) {
-	if j.Guarded {
-		chain = append(chain, middleware.Once(store, &middleware.OnceOptions{Wait: 5 * time.Second, Margin: time.Second})) // the only difference
+// work answers one message, and says the answer, in pieces as they arrive where it is streamed. asked is how many
+// requests that took, none for an answer that was saved before. Further middleware goes outside the guard.
+func work(ctx context.Context, store agent.Store, j job, say func(string), chain ...registry.Middleware) (asked int, err error) {
+	count := func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+		asked++
+		return next(r)
 	}
-	tools := newTools(newPayments(j.Pay), j.Provider)
-	client := openai.NewClient(option.WithBaseURL(j.BaseURL), option.WithAPIKey(j.APIKey), agent.SerialToolCalls(nil))
-	return converse(ctx, &client, tools, tools.Handler(chain...), j)
+	loop := agent.New(j.client(option.WithMiddleware(count)), j.tools(), store, &agent.Options{
+		MaxTurns: maxTurns, Middleware: chain,
+		Once: &middleware.OnceOptions{Wait: 5 * time.Second, Margin: time.Second},
+	})
+	err = j.ask(ctx, loop, say)
+	return asked, err
 }
 
-// converse is the loop: the model is asked, its calls are answered, until it calls no more.
-func converse(ctx context.Context, client *openai.Client, tools *registry.Registry, handle registry.Handler, j job) (string, error) {
-	params := openai.ChatCompletionNewParams{
+func (j job) client(opts ...option.RequestOption) openai.Client {
+	return openai.NewClient(append(opts, option.WithBaseURL(j.BaseURL), option.WithAPIKey(j.APIKey))...)
+}
+
+func (j job) tools() *registry.Registry { return newTools(newPayments(j.Pay), j.Provider) }
+
+// ask puts the message to the loop, in one of four ways.
+func (j job) ask(ctx context.Context, loop *agent.Loop, say func(string)) error {
+	run := agent.Run{ID: j.Run}
+	switch {
+	case j.Stream && j.API == responsesAPI:
+		return listen(loop.StreamRespond(ctx, run, j.response()), say)
+	case j.Stream:
+		return listen(loop.StreamChat(ctx, run, j.chat()), say)
+	case j.API == responsesAPI:
+		reply, err := loop.Respond(ctx, run, j.response())
+		if err == nil {
+			say(reply.OutputText())
+		}
+		return err
+	}
+	reply, err := loop.Chat(ctx, run, j.chat())
+	if err == nil {
+		say(reply.Choices[0].Message.Content)
+	}
+	return err
+}
+
+// listen says the text as it arrives.
+func listen(events iter.Seq2[agent.Event, error], say func(string)) error {
+	for e, err := range events {
+		if err != nil {
+			return err
+		}
+		if e.Kind == agent.TextDelta {
+			say(e.Text)
+		}
+	}
+	return nil
+}
+
+func (j job) chat() openai.ChatCompletionNewParams {
+	return openai.ChatCompletionNewParams{
 		Model:    j.Model,
-		Tools:    agent.ChatTools(tools),
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(system), openai.UserMessage(j.Message)},
 	}
-	for range maxTurns {
-		turn := agent.ChatTurn(params.Messages)
-		answer, err := client.Chat.Completions.New(ctx, params)
-		if err != nil {
-			return "", modelError(err)
-		}
-		next, err := agent.AnswerChat(ctx, handle, agent.Run{ID: j.Run}, turn, answer, params.Messages...)
-		if err != nil {
-			return "", err
-		}
-		if len(next) == 0 {
-			return answer.Choices[0].Message.Content, nil
-		}
-		params.Messages = append(params.Messages, next...)
+}
+
+func (j job) response() responses.ResponseNewParams {
+	return responses.ResponseNewParams{
+		Model: j.Model, Instructions: openai.String(system),
+		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{
+			responses.ResponseInputItemParamOfMessage(j.Message, responses.EasyInputMessageRoleUser),
+		}},
 	}
-	return "", fmt.Errorf("the model did not come to an end in %d turns", maxTurns)
 }
