@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/toolonce/toolonce/registry/internal/codec"
 )
@@ -39,6 +40,11 @@ type Call struct {
 	// Journaled: the loop keeps its turns in a journal, so that a place holds one call for ever. Another call at a place
 	// that is taken is a conflict, never a new operation. It is for guarded tools and unknown ones, and needs a Turn.
 	Journaled bool
+	// Asked is when the user's latest message came, by the store's clock; zero where the loop cannot tell: then no repeat
+	// is made on purpose.
+	Asked time.Time
+	// OnlyAsk asks for the approval that the call needs, if it needs one, and does nothing else.
+	OnlyAsk bool
 
 	info        *Info
 	value       any    // what the handler gets
@@ -46,14 +52,17 @@ type Call struct {
 	identity    string
 	fingerprint string
 	resource    string
+	repeatOf    string
 	refusal     error
 	checked     bool
+	approved    bool
 }
 
 // Info is the tool the call names, nil for an unknown one.
 func (c *Call) Info() *Info { return c.info }
 
-// Refusal says why the call cannot run at all: an *UnknownToolError, an *ArgumentError. nil where it can.
+// Refusal says why the call cannot run at all: an *ArgumentError, or an error for an unknown tool.
+// nil where it can.
 func (c *Call) Refusal() error { return c.refusal }
 
 // Operation is the identity of what the call means and the fingerprint of its arguments, both hexadecimal SHA-256
@@ -65,6 +74,10 @@ func (c *Call) Input() []byte { return c.input }
 
 // Resource is the hash of the argument tagged once:"resource", "" for none.
 func (c *Call) Resource() string { return c.resource }
+
+// RepeatOf is what the argument repeat_of names: the operation that the call repeats on purpose, "" for none. It is set
+// only where the tool's Repeat lets it, is as the model sent it, up to 64 bytes, and no part of Operation and Input.
+func (c *Call) RepeatOf() string { return c.repeatOf }
 
 // ArgumentsHash is a hash of the arguments as sent.
 func (c *Call) ArgumentsHash() string {
@@ -82,13 +95,39 @@ func (c *Call) Check(ctx context.Context) error {
 		return nil
 	}
 	c.Checked()
+	return c.ask(ctx, c.info.check)
+}
+
+// NeedsApproval asks the tool's NeedsApproval, false where it has none. It is for middleware that can get an approval,
+// which also knows whether the call is a repeat that needs one. The context ends after the tool's Timeout.
+func (c *Call) NeedsApproval(ctx context.Context) (needs bool, err error) {
+	if c.refusal != nil || c.info.approval == nil {
+		return false, c.refusal
+	}
+	err = c.ask(ctx, func(ctx context.Context, in any) (err error) {
+		needs, err = c.info.approval(ctx, in)
+		return err
+	})
+	return needs, err
+}
+
+// ask puts a question about the input. Run gets the value that was hashed, whatever the question does to its own.
+func (c *Call) ask(ctx context.Context, question func(context.Context, any) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.info.Timeout)
 	defer cancel()
-	v, err := c.info.codec.Load(bytes.Clone(c.input)) // Run gets the value that was hashed, whatever Check does to its own
+	v, err := c.info.codec.Load(bytes.Clone(c.input))
 	if err != nil {
 		return err
 	}
-	return c.info.check(ctx, v)
+	return question(ctx, v)
+}
+
+// Approved marks the call as one that may run although it needs an approval: somebody has asked for it.
+func (c *Call) Approved() { c.approved = true }
+
+// unapproved reports whether the call needs an approval, or might, that nobody has asked for.
+func (c *Call) unapproved() bool {
+	return !c.approved && (c.info.approval != nil || c.repeatOf != "")
 }
 
 // Checked marks the call as one whose Check was asked and is not asked again.
@@ -97,14 +136,14 @@ func (c *Call) Checked() { c.checked = true }
 // With is the call with another input, as [Call.Input] gave it: what a claim has stored, not what this call says.
 func (c *Call) With(input []byte) (*Call, error) {
 	if c.info == nil {
-		return nil, &UnknownToolError{Name: c.Tool}
+		return nil, &unknownToolError{name: c.Tool}
 	}
 	v, err := c.info.codec.Load(bytes.Clone(input))
 	if err != nil {
 		return nil, fmt.Errorf("registry: reading a stored input of tool %q: %w", c.Tool, err)
 	}
 	n := *c
-	n.value, n.input, n.refusal, n.checked = v, input, nil, true
+	n.value, n.input, n.refusal, n.checked, n.approved = v, input, nil, true, true
 	return &n, nil
 }
 
@@ -119,7 +158,7 @@ const CanonicalVersion = codec.Version
 // resolve finds the tool, decodes the arguments and gives the call its identity.
 func (c *Call) resolve(r *Registry) {
 	c.info, c.value, c.input, c.identity, c.fingerprint, c.resource = r.byName[c.Tool], nil, nil, "", "", ""
-	c.refusal, c.checked = nil, false
+	c.repeatOf, c.refusal, c.checked = "", nil, false
 	if c.info == nil {
 		c.refusal = unknownTool(r, c.Tool)
 		return
@@ -129,7 +168,7 @@ func (c *Call) resolve(r *Registry) {
 		c.refusal = argumentError(c.Tool, err)
 		return
 	}
-	c.value, c.input = in.Value, in.JSON
+	c.value, c.input, c.repeatOf = in.Value, in.JSON, in.RepeatOf
 	if !c.info.Guarded(c.Turn) {
 		return // nobody asks for the identity of what is not recorded
 	}

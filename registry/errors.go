@@ -82,17 +82,16 @@ func argumentError(tool string, err error) error {
 	return &ArgumentError{Tool: tool, Rule: "json", Message: err.Error()}
 }
 
-// UnknownToolError says that a call names a tool that is not registered.
-type UnknownToolError struct {
-	Name string
-	// Nearest are up to three registered names that are spelt alike, best first.
-	Nearest []string
+// unknownToolError says that a call names a tool that is not registered.
+type unknownToolError struct {
+	name    string
+	nearest []string // registered names that are spelt alike, best first
 }
 
-func (e *UnknownToolError) Error() string {
-	s := fmt.Sprintf("there is no tool %q", clip(e.Name, 64))
-	if len(e.Nearest) > 0 {
-		s += "; did you mean " + strings.Join(e.Nearest, ", ") + "?"
+func (e *unknownToolError) Error() string {
+	s := fmt.Sprintf("there is no tool %q", clip(e.name, 64))
+	if len(e.nearest) > 0 {
+		s += "; did you mean " + strings.Join(e.nearest, ", ") + "?"
 	}
 	return s
 }

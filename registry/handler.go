@@ -41,10 +41,14 @@ func (r *Registry) Handler(mw ...Middleware) Handler {
 }
 
 // Invoke is the innermost handler: it asks Check where nobody has, and runs the tool. A tool's own error comes back as a
-// *ToolError. It is for middleware that runs stored calls; all others use Registry.Handler.
+// *ToolError. It is for middleware that runs stored calls; all others use Registry.Handler. A call that needs an approval
+// is not run unless it is marked as Approved.
 func Invoke(ctx context.Context, c *Call) (Result, error) {
 	if err := c.Check(ctx); err != nil {
 		return c.Refused(err), nil
+	}
+	if c.unapproved() {
+		return Result{}, fmt.Errorf("registry: running tool %q: it needs an approval, and nobody in the chain asks for it; it was not run: put middleware.Once into the chain", c.Tool)
 	}
 	out, err := c.info.run(ctx, c.value)
 	if err != nil {
@@ -67,9 +71,9 @@ func unknownTool(r *Registry, name string) error {
 		}
 	}
 	slices.SortStableFunc(ns, func(a, b near) int { return cmp.Compare(a.d, b.d) })
-	e := &UnknownToolError{Name: name}
+	e := &unknownToolError{name: name}
 	for _, n := range ns[:min(3, len(ns))] {
-		e.Nearest = append(e.Nearest, n.name)
+		e.nearest = append(e.nearest, n.name)
 	}
 	return e
 }

@@ -15,10 +15,14 @@ type Info struct {
 	Effect            Effect
 	Identity          Identity
 	Recovery          Recovery
+	// Repeat other than RepeatNever: a call may name an operation to repeat, see [Call.RepeatOf].
+	Repeat RepeatRule
 	// Keyed: a business key identifies the operation.
 	Keyed bool
 	// HasCheck: the tool has a Check.
 	HasCheck bool
+	// HasApproval: the tool has a NeedsApproval.
+	HasApproval bool
 	// HasLookup: the tool can ask its provider whether an operation happened.
 	HasLookup bool
 	// Schema is the JSON Schema of the parameters; Strict says whether it obeys OpenAI's strict mode.
@@ -32,10 +36,11 @@ type Info struct {
 	Timeout, KeyWindow, AbsentAfter, Keep time.Duration
 	ShareResult                           bool
 
-	codec  *codec.Codec
-	check  func(context.Context, any) error
-	run    func(context.Context, any) (string, error)
-	lookup func(context.Context, any) (string, error)
+	codec    *codec.Codec
+	check    func(context.Context, any) error
+	approval func(context.Context, any) (bool, error)
+	run      func(context.Context, any) (string, error)
+	lookup   func(context.Context, any) (string, error)
 }
 
 // Guarded reports whether calls of the tool are recorded. turn is Call.Turn: an IdempotentWrite is identified by its

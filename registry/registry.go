@@ -36,7 +36,7 @@ func Add[In, Out any](r *Registry, t Tool[In, Out]) {
 }
 
 func add[In, Out any](r *Registry, t Tool[In, Out]) error {
-	c, err := codec.New(reflect.TypeFor[In](), codec.Options{Loose: t.Loose})
+	c, err := codec.New(reflect.TypeFor[In](), codec.Options{Loose: t.Loose, Repeat: t.Repeat != RepeatNever})
 	if err != nil {
 		return err
 	}
@@ -45,12 +45,15 @@ func add[In, Out any](r *Registry, t Tool[In, Out]) error {
 		return err
 	}
 	i := &Info{
-		Name: t.Name, Description: t.Description, Effect: t.Effect, Identity: t.Identity, Recovery: t.Recovery,
+		Name: t.Name, Description: t.Description, Effect: t.Effect, Identity: t.Identity, Recovery: t.Recovery, Repeat: t.Repeat,
 		Timeout: t.Timeout, KeyWindow: t.KeyWindow, AbsentAfter: t.AbsentAfter, Keep: t.Keep,
 		ShareResult: t.ShareResult, Undoes: t.Undoes, ResourceOut: out, codec: c,
 	}
 	if t.Check != nil {
 		i.check = func(ctx context.Context, in any) error { return t.Check(ctx, in.(In)) }
+	}
+	if t.NeedsApproval != nil {
+		i.approval = func(ctx context.Context, in any) (bool, error) { return t.NeedsApproval(ctx, in.(In)) }
 	}
 	if t.Run != nil {
 		i.run = func(ctx context.Context, in any) (string, error) { return text(t.Run(ctx, in.(In))) }
@@ -64,17 +67,22 @@ func add[In, Out any](r *Registry, t Tool[In, Out]) error {
 // AddRaw registers a tool known at run time and returns a wiring mistake as an error.
 func (r *Registry) AddRaw(t RawTool) error {
 	wrap := func(err error) error { return fmt.Errorf("registry: adding tool %q: %w", t.Name, err) }
-	c, err := codec.NewRaw(codec.RawSpec{Schema: t.Schema, Strict: t.Strict, Key: t.Key, Ignore: t.Ignore, Resource: t.ResourceIn})
+	c, err := codec.NewRaw(codec.RawSpec{
+		Schema: t.Schema, Strict: t.Strict, Key: t.Key, Ignore: t.Ignore, Resource: t.ResourceIn, Repeat: t.Repeat != RepeatNever,
+	})
 	if err != nil {
 		return wrap(err)
 	}
 	i := &Info{
-		Name: t.Name, Description: t.Description, Effect: t.Effect, Identity: t.Identity, Recovery: t.Recovery,
+		Name: t.Name, Description: t.Description, Effect: t.Effect, Identity: t.Identity, Recovery: t.Recovery, Repeat: t.Repeat,
 		Timeout: t.Timeout, KeyWindow: t.KeyWindow, AbsentAfter: t.AbsentAfter, Keep: t.Keep,
 		ShareResult: t.ShareResult, Undoes: t.Undoes, ResourceOut: t.ResourceOut, codec: c,
 	}
 	if t.Check != nil {
 		i.check = func(ctx context.Context, in any) error { return t.Check(ctx, in.(json.RawMessage)) }
+	}
+	if t.NeedsApproval != nil {
+		i.approval = func(ctx context.Context, in any) (bool, error) { return t.NeedsApproval(ctx, in.(json.RawMessage)) }
 	}
 	if t.Run != nil {
 		i.run = func(ctx context.Context, in any) (string, error) { return text(t.Run(ctx, in.(json.RawMessage))) }
@@ -109,7 +117,7 @@ func (r *Registry) Stored(c Call, input []byte) (*Call, error) {
 
 func (r *Registry) add(i *Info) error {
 	i.Schema, i.Strict, i.Keyed, i.HasLookup = i.codec.Schema(), i.codec.Strict(), i.codec.HasKey(), i.lookup != nil
-	i.HasCheck = i.check != nil
+	i.HasCheck, i.HasApproval = i.check != nil, i.approval != nil
 	if err := check(i); err != nil {
 		return err
 	}
@@ -169,7 +177,20 @@ func check(i *Info) error {
 	bad(i.codec.HasResource() && i.ResourceOut != "", `once:"resource" is on the input and on the output: one of them names the thing that can be undone; drop the other`)
 	bad(i.Undoes != "" && !i.codec.HasResource(), `Undoes needs a once:"resource" field in the input (RawTool: ResourceIn) that says which operation of %q is undone`, i.Undoes)
 	bad(i.Undoes != "" && i.Undoes == i.Name, "Undoes names the tool itself")
+	if i.Repeat != RepeatNever {
+		checkRepeat(i, bad)
+	}
+	bad(i.HasApproval && i.Effect == Read, "NeedsApproval is of no use with Read, which changes nothing: drop it")
 	return errors.Join(errs...)
+}
+
+// checkRepeat finds the tools that would never, or must never, be repeated on purpose.
+func checkRepeat(i *Info, bad func(is bool, format string, args ...any)) {
+	bad(i.Repeat > RepeatFreely, "Repeat %d is unknown: use RepeatNever, RepeatApproved or RepeatFreely", i.Repeat)
+	bad(i.Effect != NonIdempotentWrite, "Repeat needs a NonIdempotentWrite: any other tool runs again whenever it is called; drop Repeat")
+	bad(i.Keyed, `Repeat and once:"key" exclude each other: the key says that there is one operation and no second; drop one`)
+	bad(i.Identity == ByCall, "Repeat is of no use with ByCall: every call is meant and repeats nothing; drop one")
+	bad(i.Undoes != "", "Repeat is of no use with Undoes: an operation is undone once, and to undo another one is no repeat; drop Repeat")
 }
 
 // checkUndoes finds the mistakes that only the whole registry shows.

@@ -52,6 +52,19 @@ const (
 	Rerun
 )
 
+// RepeatRule says whether the model may make a NonIdempotentWrite once more because the user asks for a second one. It
+// then has an argument repeat_of, in which it names the operation to repeat.
+type RepeatRule uint8
+
+const (
+	// RepeatNever is the default: equal calls are one operation.
+	RepeatNever RepeatRule = iota
+	// RepeatApproved lets it where a person approves the repeat.
+	RepeatApproved
+	// RepeatFreely lets it without.
+	RepeatFreely
+)
+
 // Defaults of a tool's durations.
 const (
 	defaultTimeout   = 2 * time.Minute
@@ -71,8 +84,11 @@ type Tool[In, Out any] struct {
 	Identity Identity
 	// Recovery applies where Lookup is nil.
 	Recovery Recovery
+	// Repeat adds an optional argument repeat_of to what the model is told; In has no such field, and the identity does
+	// not depend on it. For a NonIdempotentWrite that is identified by its arguments, and undoes nothing.
+	Repeat RepeatRule
 
-	// Timeout ends the context of Run, Check and Lookup. 0: two minutes.
+	// Timeout ends the context of Run, Check, NeedsApproval and Lookup. 0: two minutes.
 	Timeout time.Duration
 	// KeyWindow is how long the provider remembers an idempotency key, for Rerun. 0: 24 hours.
 	KeyWindow time.Duration
@@ -93,6 +109,12 @@ type Tool[In, Out any] struct {
 	// Check is asked on every call, repeats too: may this caller do this, does the order exist? It changes nothing and
 	// does not look at what Run changes. Its error is told to the model as refused. nil: no check.
 	Check func(context.Context, In) error
+	// NeedsApproval is asked by a guard that would start Run: must a person agree first? Nobody asks it where there is no
+	// guard: then the call is not run. It changes nothing. Its error ends the run. nil: no call needs it. Not for a Read. For
+	// a tool whose every call does:
+	//
+	//	NeedsApproval: func(context.Context, In) (bool, error) { return true, nil },
+	NeedsApproval func(context.Context, In) (bool, error)
 	// Run does it. Any error of a NonIdempotentWrite that is not marked by NoEffect leaves the outcome unclear.
 	Run func(context.Context, In) (Out, error)
 	// Lookup asks the provider whether it happened. A value: it did, and this is the result. An error marked by
@@ -104,13 +126,15 @@ type Tool[In, Out any] struct {
 // [Tool] mean the same.
 type RawTool struct {
 	Name, Description string
-	// Schema is the JSON Schema of the arguments. nil: any JSON object.
+	// Schema is the JSON Schema of the arguments, without the one that Repeat adds. nil: any JSON object, and the model
+	// is not told of repeat_of.
 	Schema json.RawMessage
 	// Strict promises the model provider's strict mode. Refused where Schema is not fit for it.
 	Strict   bool
 	Effect   Effect
 	Identity Identity
 	Recovery Recovery
+	Repeat   RepeatRule
 
 	// Key and Ignore name the top-level arguments that once:"key" and once:"-" would mark.
 	Key, Ignore []string
@@ -121,7 +145,8 @@ type RawTool struct {
 	Timeout, KeyWindow, AbsentAfter, Keep time.Duration
 	ShareResult                           bool
 
-	Check  func(context.Context, json.RawMessage) error
-	Run    func(context.Context, json.RawMessage) (any, error)
-	Lookup func(context.Context, json.RawMessage) (any, error)
+	Check         func(context.Context, json.RawMessage) error
+	NeedsApproval func(context.Context, json.RawMessage) (bool, error)
+	Run           func(context.Context, json.RawMessage) (any, error)
+	Lookup        func(context.Context, json.RawMessage) (any, error)
 }

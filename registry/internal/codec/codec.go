@@ -19,6 +19,8 @@ type Options struct {
 	// Loose allows types that strict mode cannot express (maps, any, raw
 	// JSON). If the type has such parts the schema is not strict.
 	Loose bool
+	// Repeat adds repeat_of to the schema and takes it off the arguments.
+	Repeat bool
 }
 
 // Codec is the schema and the decoder of one tool. It is safe for concurrent
@@ -30,6 +32,7 @@ type Codec struct {
 	required []string   // top-level names that must be given
 	keys     []keyField
 	resource []string // quoted path, nil for none
+	repeats  bool     // repeat_of is taken off
 
 	// of a Go type
 	typ  reflect.Type
@@ -58,6 +61,9 @@ func New(t reflect.Type, o Options) (*Codec, error) {
 		b.fail(name, "has its own JSON form: a tool's input must be a plain struct")
 	}
 	keys, resources := b.collect(p)
+	if o.Repeat {
+		b.freeRepeat(p)
+	}
 	if len(b.errs) > 0 {
 		return nil, fmt.Errorf("input type %s: %w", t, joinErrors(b.errs))
 	}
@@ -69,7 +75,10 @@ func New(t reflect.Type, o Options) (*Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input type %s: %w", t, err)
 	}
-	c := &Codec{schema: appendTree(nil, s.wire), strict: s.strict, typ: t, plan: p, keys: keyFields(keys)}
+	if o.Repeat {
+		addRepeat(s.wire, s.strict)
+	}
+	c := &Codec{schema: appendTree(nil, s.wire), strict: s.strict, typ: t, plan: p, keys: keyFields(keys), repeats: o.Repeat}
 	for _, f := range p.fields {
 		if !f.optional {
 			c.required = append(c.required, f.name)

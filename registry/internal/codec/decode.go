@@ -27,6 +27,9 @@ type Input struct {
 	Fingerprint [32]byte
 	// Resource is the text of the once:"resource" field, "" when there is none.
 	Resource string
+	// RepeatOf is the operation that the call repeats on purpose, "" for none.
+	// It was taken off first and is no part of the above.
+	RepeatOf string
 }
 
 // The decoder keeps the wire forms of encoding/json (durations are numbers,
@@ -61,7 +64,7 @@ func (c *Codec) Decode(arguments string) (*Input, error) {
 	if e != nil {
 		return nil, e
 	}
-	in := &Input{}
+	in := &Input{RepeatOf: r.repeatOf}
 	if e = c.fill(in, r.out); e == nil {
 		e = c.hash(in)
 	}
@@ -76,7 +79,7 @@ func (c *Codec) read(r *reader, arguments string) (any, *Error) {
 	if e := precheck(arguments); e != nil {
 		return nil, e
 	}
-	r.tree = c.check != nil
+	r.tree, r.repeats = c.check != nil, c.repeats
 	text, e := r.open(arguments)
 	if e != nil {
 		return nil, e

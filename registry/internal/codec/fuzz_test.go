@@ -37,6 +37,17 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	codecs = append(codecs, raw)
+	f.Add(`{"repeat_of":"op_1"}`)
+	f.Add(`{"to":"x","repeat_of":null,"repeat_of":"op_1"}`)
+	repeats, err := codec.New(reflect.TypeFor[mail](), codec.Options{Repeat: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+	rawRepeats, err := codec.NewRaw(codec.RawSpec{Repeat: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+	codecs = append(codecs, repeats, rawRepeats)
 	f.Fuzz(func(t *testing.T, args string) {
 		for _, c := range codecs {
 			in, err := c.Decode(args)
@@ -47,9 +58,21 @@ func FuzzDecode(f *testing.F) {
 				}
 				continue
 			}
+			if in.RepeatOf != "" && c != repeats && c != rawRepeats || len(in.RepeatOf) > 64 {
+				t.Fatalf("%q: repeats %q", args, in.RepeatOf)
+			}
 			again, err := c.Decode(string(in.JSON))
-			if err != nil || !bytes.Equal(again.JSON, in.JSON) || again.Fingerprint != in.Fingerprint || again.Key != in.Key {
+			if err != nil || again.RepeatOf != "" || !bytes.Equal(again.JSON, in.JSON) || again.Fingerprint != in.Fingerprint || again.Key != in.Key {
 				t.Fatalf("%q: %s is no fixed point: %v", args, in.JSON, err)
+			}
+			if c == repeats || c == rawRepeats {
+				named := `{"repeat_of":"op_1"}`
+				if len(in.JSON) > len("{}") {
+					named = named[:len(named)-1] + "," + string(in.JSON[1:])
+				}
+				if again, err = c.Decode(named); err != nil || again.RepeatOf != "op_1" || again.Fingerprint != in.Fingerprint {
+					t.Fatalf("%q: %s means another call: %v", args, named, err)
+				}
 			}
 			loaded, err := c.Load(in.JSON)
 			if err != nil || !reflect.DeepEqual(loaded, in.Value) || !reflect.DeepEqual(again.Value, in.Value) {

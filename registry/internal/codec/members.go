@@ -40,8 +40,15 @@ func (r *reader) fields(p *plan, doc map[string]any) *Error {
 		}
 		f := p.byName[string(raw[1:len(raw)-1])]
 		if f == nil { // unknown, or spelled with escapes
-			if f = p.byName[unquote(raw)]; f == nil {
-				return r.stranger(p, unquote(raw))
+			name := unquote(raw)
+			if r.takesOff(name) {
+				if e := r.takeOff(name); e != nil {
+					return e
+				}
+				continue
+			}
+			if f = p.byName[name]; f == nil {
+				return r.stranger(p, name)
 			}
 		}
 		if f.optional && r.dec.PeekKind() == 'n' {
@@ -128,6 +135,12 @@ func (r *reader) names(p *plan, doc map[string]any) *Error {
 			return r.syntax(err)
 		}
 		name := unquote(raw)
+		if r.takesOff(name) {
+			if e := r.takeOff(name); e != nil {
+				return e
+			}
+			continue
+		}
 		key := fold(name)
 		if folded[key] {
 			return r.fail("case", "differs only in case from another name of the object: send one of them")

@@ -21,6 +21,9 @@ type RawSpec struct {
 	Resource string
 	// Strict asks for strict mode, which the schema must obey.
 	Strict bool
+	// Repeat adds repeat_of to the schema, where there is one, and takes it off
+	// the arguments.
+	Repeat bool
 }
 
 // anyObject is what the model is told of a tool without a schema. The API
@@ -30,7 +33,7 @@ const anyObject = `{"type":"object","properties":{},"additionalProperties":true}
 // NewRaw makes a codec for a tool known by JSON alone. Its errors are
 // mistakes in the description, all joined.
 func NewRaw(s RawSpec) (*Codec, error) {
-	c := &Codec{schema: json.RawMessage(anyObject), ignore: quoteAll(s.Ignore)}
+	c := &Codec{schema: json.RawMessage(anyObject), ignore: quoteAll(s.Ignore), repeats: s.Repeat}
 	var errs []error
 	var names []string
 	if s.Schema != nil {
@@ -49,10 +52,19 @@ func NewRaw(s RawSpec) (*Codec, error) {
 			c.strict = true
 			errs = append(errs, checkStrict(root)...)
 		}
+		if s.Repeat {
+			addRepeat(root, s.Strict)
+			c.schema = appendTree(nil, root)
+		}
 	} else if s.Strict {
 		errs = append(errs, errors.New("strict mode needs a schema"))
 	}
 	errs = append(errs, checkNames(s, names)...)
+	for _, n := range slices.Concat(names, c.required, s.Key, s.Ignore, []string{s.Resource}) {
+		if s.Repeat && isRepeat(n) {
+			errs = append(errs, fmt.Errorf(ownRepeat, n))
+		}
+	}
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("raw schema: %w", joinErrors(errs))
 	}

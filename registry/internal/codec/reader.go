@@ -29,6 +29,9 @@ type reader struct {
 	tree  bool // also build the document for the validator
 	depth int
 	size  int // of the document
+
+	repeats  bool // take repeat_of off
+	repeatOf string
 }
 
 var readers = sync.Pool{New: func() any {
@@ -96,7 +99,7 @@ func (r *reader) reset(s string) {
 	r.in.Reset()
 	r.in.WriteString(s)
 	r.dec.Reset(&r.in, readOptions)
-	r.out, r.depth, r.size = r.out[:0], 0, len(s)
+	r.out, r.depth, r.size, r.repeatOf = r.out[:0], 0, len(s), ""
 }
 
 // end refuses text after the document.
