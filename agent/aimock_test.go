@@ -104,7 +104,7 @@ func aimockRun(url string) (openai.Client, *registry.Registry, registry.Handler,
 			return fmt.Sprintf("refund %d", refunds), nil
 		},
 	})
-	client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("x"), agent.SerialToolCalls(nil))
+	client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("x"), agent.SerialToolCalls())
 	return client, r, r.Handler(middleware.Once(middleware.Memory(), nil)), func() int { return refunds }
 }
 

@@ -16,7 +16,8 @@ type Run = registry.Run
 // still being made, or has failed. Nothing was run.
 type IncompleteError struct {
 	// Reason is the finish_reason, or the status of a response or why it is incomplete: "length", "content_filter",
-	// "max_output_tokens", "failed". "" for a stream that ended without one.
+	// "max_output_tokens", "failed". "0 choices" or "2 choices" for a completion that has not exactly one. "" for a stream
+	// that ended without a reason.
 	Reason string
 	// Message is what the API says about a response that failed, "" for nothing.
 	Message string
@@ -35,17 +36,13 @@ func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("%s; none of its %d calls was run; ask the model again", s, e.Calls)
 }
 
-// ChoicesError says that a completion has not exactly one choice. Nothing was run.
-type ChoicesError struct {
-	// Choices is how many it has.
-	Choices int
-}
-
-func (e *ChoicesError) Error() string {
-	if e.Choices == 0 {
-		return "the completion has no choices; nothing was run; ask the model again"
+// wrongChoices says that a completion has not exactly one choice.
+func wrongChoices(n int) error {
+	e := &IncompleteError{Reason: fmt.Sprintf("%d choices", n)}
+	if n > 1 {
+		e.Message = "running the calls of all would do things several times, leave N at 1"
 	}
-	return fmt.Sprintf("the completion has %d choices and running the calls of all would do things several times; nothing was run; leave N at 1", e.Choices)
+	return e
 }
 
 // checkPlace finds mistakes of the loop before anything runs.

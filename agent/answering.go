@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/toolonce/toolonce/registry"
 )
-
-// maxTogether is how many reads run at the same time.
-const maxTogether = 8
 
 // answering is the calls of one turn on their way to their results.
 type answering struct {
@@ -18,6 +16,8 @@ type answering struct {
 	handle    registry.Handler
 	calls     []toolCall
 	journaled bool                                                // the turn is stored
+	asked     time.Time                                           // when the user's message came, zero where nobody knows
+	together  int                                                 // how many reads run at the same time
 	read      func(tool string) bool                              // whether calls of a tool may run together; nil: none
 	told      func(position int, c toolCall, res registry.Result) // nil: nobody listens
 
@@ -39,17 +39,17 @@ func (a *answering) all(ctx context.Context) error {
 			}
 			break
 		}
-		if !a.batch(ctx, from, from+a.together(from)) {
+		if !a.batch(ctx, from, from+a.next(from)) {
 			break
 		}
 	}
 	return errors.Join(a.errs.list...)
 }
 
-// together is how many calls from the given one on run at the same time.
-func (a *answering) together(from int) int {
+// next is how many calls from the given one on run at the same time.
+func (a *answering) next(from int) int {
 	n := 0
-	for a.read != nil && n < maxTogether && from+n < len(a.calls) && a.read(a.calls[from+n].name) {
+	for a.read != nil && n < a.together && from+n < len(a.calls) && a.read(a.calls[from+n].name) {
 		n++
 	}
 	return max(n, 1)
@@ -105,7 +105,23 @@ func (a *answering) one(ctx context.Context, position int) (registry.Result, err
 	case c.cut:
 		return notExecuted(a.name(c.name), "the call was cut off before it was complete; it was not run; call it again, whole"), nil
 	}
-	return a.handle(ctx, &registry.Call{
-		Run: a.run, Turn: a.turn, Position: position, ID: c.id, Tool: c.name, Arguments: c.arguments, Journaled: a.journaled,
-	})
+	return a.handle(ctx, a.call(position))
+}
+
+func (a *answering) call(position int) *registry.Call {
+	c := a.calls[position]
+	return &registry.Call{
+		Run: a.run, Turn: a.turn, Position: position, ID: c.id, Tool: c.name, Arguments: c.arguments,
+		Journaled: a.journaled, Asked: a.asked,
+	}
+}
+
+// ask only asks for the approval that the call at a position needs, if it needs one.
+func (a *answering) ask(ctx context.Context, position int) (registry.Result, error) {
+	c := a.call(position)
+	c.OnlyAsk = true
+	if a.calls[position].custom || a.calls[position].cut {
+		return registry.Result{}, nil
+	}
+	return a.handle(ctx, c)
 }

@@ -40,7 +40,7 @@ const (
 // An error without messages means that the turn is not answered: append nothing. Give the same completion to AnswerChat
 // again, and what was done is not done again but answered from the record. Such errors are an [*IncompleteError] for an
 // answer with calls that was cut off or filtered (a finish_reason other than tool_calls, function_call, stop, or a
-// server's own word for one of these), a [*ChoicesError] for a completion with no choice or several, and an error of the
+// server's own word for one of these), a completion with no choice or several, and an error of the
 // handler, which ends the turn at that call.
 //
 // An error with messages means that the run should end but its history is whole: append them if the conversation goes
@@ -61,7 +61,7 @@ func answerChat(ctx context.Context, h registry.Handler, n naming, c *openai.Cha
 		return nil, errors.New("there is no completion: look at the error of the request first")
 	}
 	if len(c.Choices) != 1 {
-		return nil, &ChoicesError{Choices: len(c.Choices)}
+		return nil, wrongChoices(len(c.Choices))
 	}
 	n.answer = c.ID
 	choice := &c.Choices[0]

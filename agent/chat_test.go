@@ -113,8 +113,8 @@ func TestACompletionHasOneChoice(t *testing.T) {
 		}
 		s := &spy{}
 		ms, err := agent.AnswerChat(t.Context(), s.handle, run, 1, &c)
-		var ce *agent.ChoicesError
-		if ms != nil || s.calls != nil || !errors.As(err, &ce) || ce.Choices != n {
+		var ie *agent.IncompleteError
+		if ms != nil || s.calls != nil || !errors.As(err, &ie) || ie.Reason != fmt.Sprintf("%d choices", n) {
 			t.Errorf("%d: %v %v", n, ms, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestAskedAgainUnderANewIDTheEffectHappensOnce(t *testing.T) {
 		transcript.Step{Text: "done"},
 	), nil)
 	p := newPayments()
-	text, history, err := loop(t.Context(), clientOf(server, agent.SerialToolCalls(nil)), p.guarded(), run, messages{openai.UserMessage("refund")})
+	text, history, err := loop(t.Context(), clientOf(server, agent.SerialToolCalls()), p.guarded(), run, messages{openai.UserMessage("refund")})
 	if err != nil || text != "done" || len(p.ran) != 1 {
 		t.Fatalf("%q %v %v", text, p.ran, err)
 	}
@@ -315,7 +315,7 @@ func TestCallsOfAServerThatIgnoresSerialRunInCallOrder(t *testing.T) {
 		return 200, "application/json", `{"id":"x","choices":[{"index":0,"finish_reason":"stop","message":` + m + `}]}`
 	}}
 	p := newPayments()
-	rule := agent.SerialToolCalls(&agent.SerialOptions{Rules: []agent.ParallelRule{{Model: "*"}}})
+	rule := agent.SerialToolCalls(agent.ParallelRule{Model: "*"})
 	client := rec.client(rule)
 	params := openai.ChatCompletionNewParams{Model: "llama-3", Messages: messages{openai.UserMessage("go")}, Tools: agent.ChatTools(p.tools)}
 	c, err := client.Chat.Completions.New(t.Context(), params)

@@ -89,7 +89,7 @@ func (w *chatWire) read(turn int, raw json.RawMessage) (*answer, error) {
 	root := gjson.ParseBytes(raw)
 	choices := root.Get("choices").Array()
 	if len(choices) != 1 {
-		return nil, &ChoicesError{Choices: len(choices)}
+		return nil, wrongChoices(len(choices))
 	}
 	n := naming{run: w.run, turn: turn, maxID: maxChatID, maxName: maxChatName}
 	message := choices[0].Get("message")

@@ -27,7 +27,7 @@ type chatStream struct {
 }
 
 // add takes the JSON of the next chunk and tells what it adds. After an error there is no answer: a chunk that is no JSON
-// object or too deep, a stream that is too long, pieces of calls that cannot be told apart, or a [*ChoicesError].
+// object or too deep, a stream that is too long, pieces of calls that cannot be told apart, or several choices.
 func (s *chatStream) add(chunk string) ([]delta, error) {
 	s.out = nil
 	s.take(chunk).ForEach(func(k, v gjson.Result) bool {
@@ -65,7 +65,7 @@ func (s *chatStream) addChoices(list gjson.Result) {
 			i = int(index.Int())
 		}
 		if i != 0 {
-			s.err = &ChoicesError{Choices: max(2, i+1)}
+			s.err = wrongChoices(max(2, i+1))
 			return
 		}
 		if c.IsObject() {
@@ -155,6 +155,9 @@ func addEach(f *fields, v gjson.Result) {
 		return true
 	})
 }
+
+// ended is never known: the usage may come behind the end mark.
+func (s *chatStream) ended() bool { return false }
 
 // answer is the completion as the server would have sent it in one piece: object is "chat.completion", the calls stand in
 // order of arrival, and fields that nobody knows are kept. The same chunks make the same bytes. Without a finish_reason

@@ -29,9 +29,9 @@ func TestABadStreamHasNoAnswer(t *testing.T) {
 		"too deep":       {`{"` + secret + `":` + strings.Repeat("[", maxStreamDepth) + strings.Repeat("]", maxStreamDepth) + `}`, "over 1000 levels", false},
 		"far too deep":   {`{"` + secret + `":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + `}`, "no JSON object", false},
 		"too long":       {`{"` + secret + `":"` + strings.Repeat("x", maxStream) + `"}`, "over 64 MiB", false},
-		"second choice":  {`{"choices":[{"index":1,"delta":{"content":"` + secret + `"}}]}`, "has 2 choices", false},
-		"fourth choice":  {`{"choices":[{"index":3,"delta":{}}]}`, "has 4 choices", false},
-		"two choices":    {`{"choices":[{"delta":{}},{"delta":{}}]}`, "has 2 choices", false},
+		"second choice":  {`{"choices":[{"index":1,"delta":{"content":"` + secret + `"}}]}`, "2 choices", false},
+		"fourth choice":  {`{"choices":[{"index":3,"delta":{}}]}`, "4 choices", false},
+		"two choices":    {`{"choices":[{"delta":{}},{"delta":{}}]}`, "2 choices", false},
 		"pieces of two":  {chunks("stop", pieces(`{"function":{"arguments":"`+secret+`"}}`, `{"function":{"arguments":"{}"}}`))[0], "cannot be told apart", false},
 		"lost arguments": {chunks("stop", pieces(`{"index":1,"function":{"arguments":"`+secret+`"}}`))[0], "belong to no call", true},
 	} {
@@ -51,7 +51,7 @@ func TestABadStreamHasNoAnswer(t *testing.T) {
 			if !strings.Contains(last.Error(), c.want) || strings.Contains(last.Error(), secret) {
 				t.Error(last)
 			}
-			if _, ok := errors.AsType[*ChoicesError](last); ok != strings.Contains(name, "choice") {
+			if _, ok := errors.AsType[*IncompleteError](last); ok != strings.Contains(name, "choice") {
 				t.Errorf("%T", last)
 			}
 		})

@@ -13,7 +13,7 @@
 // is asked:
 //
 //	handle := tools.Handler(middleware.Once(ledger, nil))
-//	client := openai.NewClient(agent.SerialToolCalls(nil))
+//	client := openai.NewClient(agent.SerialToolCalls())
 //	params.Tools = agent.ChatTools(tools)
 //	for {
 //		turn := agent.ChatTurn(params.Messages)

@@ -17,18 +17,23 @@ const (
 	RefusalDelta
 	// ReasoningDelta is a piece of the model's reasoning, where the server shows it: Text.
 	ReasoningDelta
-	// CallAnnounced: the model has begun a tool call: Position, CallID, Tool. Nothing runs before the turn is complete.
+	// CallAnnounced is a tool call that the model has begun: Position, CallID, Tool. Nothing runs before the turn is
+	// complete.
 	CallAnnounced
-	// ArgumentsComplete: the call is written: Position, CallID, Tool, and in Text its arguments as the model sent them.
+	// ArgumentsComplete is a call that is written: Position, CallID, Tool, and in Text its arguments as sent.
 	ArgumentsComplete
-	// VerdictGiven: the call is decided, and has run if it was to: Position, CallID, Tool, Verdict, Operation.
+	// VerdictGiven is a call that is decided, and has run if it was to: Position, CallID, Tool, Verdict, Operation.
 	VerdictGiven
 	// ResultGiven is what the model will read about the call: as VerdictGiven, and Text.
 	ResultGiven
-	// TurnEnded: the turn is stored, and its calls are answered: Usage.
+	// ApprovalAsked is a call that waits for a person: Position, CallID, Tool.
+	ApprovalAsked
+	// TurnEnded is a turn that is stored, and whose calls are answered: Usage.
 	TurnEnded
 	// Answered is the end of the run: Chat or Response.
 	Answered
+	// Stopped is an attempt that has ended without an answer: Err. Streams give that error in its place.
+	Stopped
 )
 
 // Event is one thing that happened in a run. The fields that its Kind does not name are zero.
@@ -37,6 +42,7 @@ const (
 // server delivers a call twice it is announced twice and decided once.
 type Event struct {
 	Kind      EventKind
+	Run       Run
 	Turn      int // from 1
 	Position  int // of the call in its turn, from 0
 	CallID    string
@@ -47,6 +53,7 @@ type Event struct {
 	Usage     Usage
 	Chat      *ChatReply
 	Response  *ResponseReply
+	Err       error
 }
 
 // eventOf is what a piece of a stream tells.

@@ -41,7 +41,7 @@ func ExampleAnswerChat() {
 	ctx, paid := context.Background(), 0
 	tools := refunds(&paid)
 	handle := tools.Handler(middleware.Once(middleware.Memory(), nil)) // the guard
-	client := openai.NewClient(option.WithAPIKey("any"), repeating(), agent.SerialToolCalls(nil))
+	client := openai.NewClient(option.WithAPIKey("any"), repeating(), agent.SerialToolCalls())
 
 	params := openai.ChatCompletionNewParams{
 		Model: "gpt-4.1-nano", Tools: agent.ChatTools(tools),
@@ -73,7 +73,7 @@ func ExampleAnswerResponse() {
 	ctx, paid := context.Background(), 0
 	tools := refunds(&paid)
 	handle := tools.Handler(middleware.Once(middleware.Memory(), nil)) // the guard
-	client := openai.NewClient(option.WithAPIKey("any"), repeating(), agent.SerialToolCalls(nil))
+	client := openai.NewClient(option.WithAPIKey("any"), repeating(), agent.SerialToolCalls())
 
 	params := responses.ResponseNewParams{Model: "gpt-4.1-nano", Tools: agent.ResponseTools(tools)}
 	params.Input.OfInputItemList = responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage("Refund order R-7.", "user")}
@@ -99,11 +99,9 @@ func ExampleAnswerResponse() {
 
 // Rules of one's own, before the table: a deployment whose model is not in its name.
 func ExampleSerialToolCalls() {
-	client := openai.NewClient(option.WithAPIKey("any"), agent.SerialToolCalls(&agent.SerialOptions{
-		Rules: []agent.ParallelRule{
-			{Model: "team-bot-o4", Action: agent.OmitParallel},
-			{Model: "team-bot-*"}, // never several calls at once
-		},
-	}))
+	client := openai.NewClient(option.WithAPIKey("any"), agent.SerialToolCalls(
+		agent.ParallelRule{Model: "team-bot-o4", Action: agent.OmitParallel},
+		agent.ParallelRule{Model: "team-bot-*"}, // never several calls at once
+	))
 	_ = client
 }

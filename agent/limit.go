@@ -2,9 +2,74 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/toolonce/toolonce/registry"
 )
+
+// The limits, as a LimitError names them.
+const (
+	limitTurns  = "turns"
+	limitCalls  = "calls"
+	limitTokens = "tokens"
+	limitTime   = "time"
+	limitErrors = "errors"
+)
+
+// LimitError says that a run has reached a limit before it had an answer. The calls of the last turn were answered as
+// refused, unless they had run before. The same run with a higher limit goes on.
+type LimitError struct {
+	// Limit is "turns", "calls", "tokens", "time" or "errors", for Options.MaxTurns and so on.
+	Limit string
+	// Max is the limit; of the time in nanoseconds.
+	Max int64
+}
+
+func (e *LimitError) Error() string {
+	switch e.Limit {
+	case limitTurns:
+		return fmt.Sprintf("no answer within the limit of %d turns: raise Options.MaxTurns, or look at what the model repeats", e.Max)
+	case limitCalls:
+		return fmt.Sprintf("the model has made more than %d tool calls: raise Options.MaxCalls, or look at what it repeats", e.Max)
+	case limitTokens:
+		return fmt.Sprintf("no answer within the limit of %d tokens: raise Options.MaxTokens", e.Max)
+	case limitTime:
+		return fmt.Sprintf("no answer within %v: raise Options.MaxTime, or call again to go on", time.Duration(e.Max))
+	default:
+		return fmt.Sprintf("%d tool calls in a row have failed or were refused: look at what the model was told", e.Max)
+	}
+}
+
+// over is the limit that the run has reached, nil for none. It is asked before the calls of a turn and before a request.
+func (s *session) over() error {
+	o := &s.opts
+	total := s.report.Total()
+	bad := 0
+	for i := len(s.report.Calls) - 1; i >= 0 && unsuccessful(s.report.Calls[i].Verdict); i-- {
+		bad++
+	}
+	for _, l := range []struct {
+		limit   string
+		max     int64
+		reached bool
+	}{
+		{limitTurns, int64(o.MaxTurns), s.turn >= o.MaxTurns},
+		{limitCalls, int64(o.MaxCalls), s.calls > o.MaxCalls},
+		{limitTokens, o.MaxTokens, total.Input+total.Output >= o.MaxTokens},
+		{limitTime, int64(o.MaxTime), time.Since(s.began) >= o.MaxTime},
+		{limitErrors, int64(o.MaxErrors), bad >= o.MaxErrors},
+	} {
+		if l.max > 0 && l.reached {
+			return &LimitError{Limit: l.limit, Max: l.max}
+		}
+	}
+	return nil
+}
+
+func unsuccessful(v registry.Verdict) bool {
+	return v == registry.Failed || v == registry.Refused || v == registry.OutcomeUnknown
+}
 
 // At a limit the calls of the last turn are not run, but one that has run already, in an earlier attempt at the run, is
 // answered with what came of it. So it is Admit, behind the ledger, that refuses, and for reads, which have no row, a
@@ -12,15 +77,16 @@ import (
 
 type refusingKey struct{}
 
-func refusing(ctx context.Context) context.Context {
-	return context.WithValue(ctx, refusingKey{}, true)
+func refusing(ctx context.Context, over error) context.Context {
+	return context.WithValue(ctx, refusingKey{}, over)
 }
 
 func refused(ctx context.Context, c *registry.Call) *registry.Result {
-	if ctx.Value(refusingKey{}) == nil {
+	over, _ := ctx.Value(refusingKey{}).(*LimitError)
+	if over == nil {
 		return nil
 	}
-	r := notExecuted(c.Tool, "not executed: the run has reached its limit of turns")
+	r := notExecuted(c.Tool, "not executed: the run has reached its limit of "+over.Limit)
 	return &r
 }
 

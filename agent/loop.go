@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -15,7 +16,12 @@ import (
 )
 
 // Store is what a loop needs: a ledger of operations and a journal of runs. A *sqlitestore.Store is both. For a trial in
-// memory: struct{ middleware.Ledger; journal.Journal }{middleware.Memory(), journal.Memory()}.
+// memory:
+//
+//	struct {
+//		*middleware.MemoryLedger
+//		*journal.MemoryJournal
+//	}{middleware.Memory(), journal.Memory()}
 type Store interface {
 	middleware.Ledger
 	journal.Journal
@@ -23,18 +29,38 @@ type Store interface {
 
 // Options of a Loop. nil and the zero value work.
 type Options struct {
-	// MaxTurns is how many answers a run may ask the model for, over all attempts at it. 0: 20.
-	MaxTurns int
 	// Middleware goes round the guard, outermost first.
 	Middleware []registry.Middleware
 	// Once adjusts the guard.
 	Once *middleware.OnceOptions
-	// Serial adds rules about parallel_tool_calls.
-	Serial *SerialOptions
+	// Parallel are rules about parallel_tool_calls, as those of SerialToolCalls.
+	Parallel []ParallelRule
+	// Repair has ChatAs and RespondAs ask once more where an answer does not fit its type.
+	Repair bool
+	// On is told each event, of runs that are not streamed too. It is called by the goroutine of the run, which waits for
+	// it; several runs call it at once.
+	On func(Event)
+
+	// The limits. Each ends the run with a *LimitError in a *RunError, whose history the API accepts.
+
+	// MaxTurns is how many answers a run may ask the model for, over all attempts at it. 0: 20.
+	MaxTurns int
+	// MaxCalls is how many tool calls a run may make, over all attempts at it. The calls of the turn that exceeds it are
+	// refused. 0: no limit.
+	MaxCalls int
+	// MaxTokens is how many tokens, input and output of all turns, a run may cost before it asks no more. 0: no limit.
+	MaxTokens int64
+	// MaxTime bounds one attempt at a run. A tool that has started is not cut short by it. 0: no limit.
+	MaxTime time.Duration
+	// MaxErrors is how many calls in a row may come out as failed, refused or outcome_unknown. 0: no limit.
+	MaxErrors int
+	// Reads is how many reads of a turn run at the same time. 0: 8.
+	Reads int
 }
 
 const (
 	defaultMaxTurns = 20
+	defaultReads    = 8
 	maxSilent       = 3 // answers in a row with neither a call nor a message
 )
 
@@ -65,6 +91,9 @@ func New(client openai.Client, tools *registry.Registry, store Store, opts *Opti
 	if l.opts.MaxTurns == 0 {
 		l.opts.MaxTurns = defaultMaxTurns
 	}
+	if l.opts.Reads == 0 {
+		l.opts.Reads = defaultReads
+	}
 	var once middleware.OnceOptions
 	if l.opts.Once != nil {
 		once = *l.opts.Once
@@ -73,7 +102,7 @@ func New(client openai.Client, tools *registry.Registry, store Store, opts *Opti
 	chain := append(slices.Clone(l.opts.Middleware), refuseReads, middleware.Once(store, &once))
 	l.handle = tools.Handler(chain...)
 	l.recall = tools.Handler(middleware.Known(store, &once))
-	l.serial = SerialToolCalls(l.opts.Serial)
+	l.serial = SerialToolCalls(l.opts.Parallel...)
 	for _, t := range tools.Tools() {
 		l.reads[t.Name] = t.Effect == registry.Read
 	}
@@ -107,7 +136,9 @@ func (l *Loop) known(run Run) known {
 func (l *Loop) Chat(ctx context.Context, run Run, params openai.ChatCompletionNewParams, opts ...option.RequestOption) (*ChatReply, error) {
 	w := &chatWire{loop: l, run: run, params: params, opts: opts}
 	end, err := l.do(ctx, run, w, nil)
-	return w.reply(end, err)
+	r, err := w.reply(end, err)
+	l.ended(Event{Run: run, Turn: len(end.report.Usage), Chat: r}, err)
+	return r, err
 }
 
 // StreamChat is [Loop.Chat] as it happens. The last event of a run that has ended well is Answered; an error comes last,
@@ -119,7 +150,7 @@ func (l *Loop) StreamChat(ctx context.Context, run Run, params openai.ChatComple
 		y := &yielder{yield: yield}
 		end, err := l.do(ctx, run, w, y.emit)
 		r, err := w.reply(end, err)
-		y.end(Event{Kind: Answered, Turn: len(end.report.Usage), Chat: r}, err)
+		y.end(l.ended(Event{Run: run, Turn: len(end.report.Usage), Chat: r}, err), err)
 	}
 }
 
@@ -132,7 +163,9 @@ func (l *Loop) StreamChat(ctx context.Context, run Run, params openai.ChatComple
 func (l *Loop) Respond(ctx context.Context, run Run, params responses.ResponseNewParams, opts ...option.RequestOption) (*ResponseReply, error) {
 	w := &responseWire{loop: l, run: run, params: params, opts: opts}
 	end, err := l.do(ctx, run, w, nil)
-	return w.reply(end, err)
+	r, err := w.reply(end, err)
+	l.ended(Event{Run: run, Turn: len(end.report.Usage), Response: r}, err)
+	return r, err
 }
 
 // StreamRespond is [Loop.Respond] as it happens; see [Loop.StreamChat].
@@ -142,8 +175,20 @@ func (l *Loop) StreamRespond(ctx context.Context, run Run, params responses.Resp
 		y := &yielder{yield: yield}
 		end, err := l.do(ctx, run, w, y.emit)
 		r, err := w.reply(end, err)
-		y.end(Event{Kind: Answered, Turn: len(end.report.Usage), Response: r}, err)
+		y.end(l.ended(Event{Run: run, Turn: len(end.report.Usage), Response: r}, err), err)
 	}
+}
+
+// ended makes the last event of an attempt, and tells it.
+func (l *Loop) ended(e Event, err error) Event {
+	e.Kind, e.Err = Answered, err
+	if err != nil {
+		e.Kind = Stopped
+	}
+	if l.opts.On != nil {
+		l.opts.On(e)
+	}
+	return e
 }
 
 // yielder hands events on until the reader leaves.

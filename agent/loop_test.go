@@ -134,8 +134,8 @@ func TestARunThatIsGoingOnIsTaken(t *testing.T) {
 		var b bank
 		var l *agent.Loop
 		var second error
-		b.during = func(context.Context, refundInput) error {
-			second = f.do(t, l, run, request).err
+		b.during = func(ctx context.Context, _ refundInput) error {
+			second = f.doContext(ctx, t, l, run, request).err
 			return nil
 		}
 		l = agent.New(onceClient(s), b.tools(), memory(), nil)
@@ -163,7 +163,7 @@ func TestTheLimitOfTurnsLeavesAHistoryThatTheAPIAccepts(t *testing.T) {
 		st := memory()
 		l := agent.New(onceClient(s), b.tools(), st, &agent.Options{MaxTurns: 2})
 		o := f.do(t, l, run, request)
-		if !errors.Is(o.err, agent.ErrMaxTurns) {
+		if !limited(o.err, "turns") {
 			t.Fatal(o.err)
 		}
 		if got := b.total(); got != "1001 500" {
@@ -174,7 +174,7 @@ func TestTheLimitOfTurnsLeavesAHistoryThatTheAPIAccepts(t *testing.T) {
 			t.Error(diff)
 		}
 		again := f.do(t, l, run, request)
-		if !errors.Is(again.err, agent.ErrMaxTurns) || len(s.Requests()) != 2 {
+		if !limited(again.err, "turns") || len(s.Requests()) != 2 {
 			t.Errorf("again: %v, %d requests", again.err, len(s.Requests()))
 		}
 		if diff := cmp.Diff(o.history, again.history); diff != "" {

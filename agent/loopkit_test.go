@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -113,8 +114,7 @@ func (f form) fill(t *testing.T, o outcome, c *agent.ChatReply, r *agent.Respons
 }
 
 func asRunError(err error) (*agent.RunError, bool) {
-	e, ok := err.(*agent.RunError) //nolint:errorlint // Chat returns it as it is
-	return e, ok
+	return errors.AsType[*agent.RunError](err)
 }
 
 // store is a ledger and a journal in memory.
@@ -198,4 +198,10 @@ func (f form) goOn(t *testing.T, l *agent.Loop, run agent.Run, before outcome, u
 	r, err := l.Respond(t.Context(), run, p)
 	o.err = err
 	return f.fill(t, o, nil, r)
+}
+
+// limited tells that a run has ended at a limit.
+func limited(err error, limit string) bool {
+	over, ok := errors.AsType[*agent.LimitError](err)
+	return ok && over.Limit == limit
 }

@@ -235,8 +235,9 @@ func TestTheLoopOverEventsCanBeLeftAnywhere(t *testing.T) {
 				break
 			}
 			last := left.events[len(left.events)-1]
-			if last.Kind < agent.VerdictGiven && last.Turn == 1 && b.total() != "" {
-				t.Errorf("left at event %d, and yet moved %q", at, b.total())
+			before := last.Turn == 1 && last.Position == 0 && last.Kind != agent.TurnEnded || last.Kind < agent.VerdictGiven
+			if last.Turn == 1 && before && b.total() != "" || len(s.Requests()) != last.Turn {
+				t.Errorf("left at event %d, and yet moved %q in %d requests", at, b.total(), len(s.Requests()))
 			}
 			o := f.with(t.Context(), t, l, run, asking{})
 			if o.err != nil || o.text != "Done." || b.total() != "1001 500" {

@@ -25,13 +25,15 @@ func (l *Loop) post(ctx context.Context, path string, params any, opts []option.
 // accumulator puts the events of a stream together.
 type accumulator interface {
 	add(event string) ([]delta, error)
+	// ended tells that nothing that comes can change the answer.
+	ended() bool
 	answer() (json.RawMessage, error)
 }
 
 // readStream reads a stream to its end, and gives the answer that it amounts to.
 func readStream[T any](stream *ssestream.Stream[T], a accumulator, raw func(T) string, watch func(delta) bool) (_ json.RawMessage, err error) {
 	defer func() { _ = stream.Close() }()
-	for stream.Next() {
+	for !a.ended() && stream.Next() {
 		deltas, err := a.add(raw(stream.Current()))
 		if err != nil {
 			return nil, err

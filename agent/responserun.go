@@ -102,12 +102,6 @@ func (w *responseWire) read(turn int, raw json.RawMessage) (*answer, error) {
 	var calls []toolCall
 	var at []int
 	said, elsewhere := false, ""
-	if !root.Get("output").IsArray() {
-		if err := rawIncomplete(root, 0); err != nil {
-			return nil, err
-		}
-		return nil, errors.New("the answer is no response: it has no output; nothing was run: is the base URL right?")
-	}
 	for i, item := range root.Get("output").Array() {
 		raws = append(raws, item.Raw)
 		if c, ok := rawResponseCall(item); ok {
@@ -128,6 +122,9 @@ func (w *responseWire) read(turn int, raw json.RawMessage) (*answer, error) {
 	}
 	if err := rawIncomplete(root, len(calls)); err != nil {
 		return nil, err
+	}
+	if !root.Get("output").IsArray() {
+		return nil, errors.New("the answer is no response, it has no output; nothing was run: is the base URL right?")
 	}
 	if elsewhere != "" && len(calls) > 0 {
 		return nil, fmt.Errorf("the answer has a %s beside function calls, which this loop cannot answer; nothing was run: leave that tool out of the params", elsewhere)

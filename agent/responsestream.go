@@ -223,6 +223,8 @@ func (s *responseStream) failed(e gjson.Result) error {
 	return &IncompleteError{Reason: reason, Message: e.Get("message").String(), Calls: s.calls}
 }
 
+func (s *responseStream) ended() bool { return s.final != nil }
+
 // answer is the whole response. Without an event that ends it, it is an [*IncompleteError].
 func (s *responseStream) answer() (json.RawMessage, error) {
 	if s.err == nil && s.final == nil {

@@ -17,18 +17,14 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// ErrMaxTurns says that the model did not come to an end within Options.MaxTurns answers. The calls of the last one were
-// answered as refused, unless they had run before. The same run with a higher limit goes on.
-var ErrMaxTurns = errors.New("the model has not come to an end within the limit of turns: raise Options.MaxTurns, or look at what it repeats")
-
 var (
 	errStopped = errors.New("the reader of the events has left; the same run can be gone on with")
 	errNoEnd   = fmt.Errorf("%d answers in a row had neither a call nor a message: go on with RunError.Items in another run", maxSilent)
 )
 
 // RunError says why a run has no answer yet. What it did is stored: the same run again goes on behind its last turn, with
-// no effect twice. errors.Is and errors.As find the cause: the API's *openai.Error, an [*IncompleteError], ErrMaxTurns,
-// journal.ErrLost, the context's error, an error of a handler such as *middleware.RepeatError or
+// no effect twice. errors.Is and errors.As find the cause: the API's *openai.Error, an [*IncompleteError], a [*LimitError], a
+// *middleware.PausedError, journal.ErrLost, the context's error, an error of a handler such as *middleware.RepeatError or
 // *middleware.NotSavedError.
 type RunError struct {
 	// Turn is the turn that could not be ended.
@@ -101,8 +97,8 @@ func keysOf(r *http.Request) []string {
 // maxErrorBody is how much of an error's body is looked at, in bytes.
 const maxErrorBody = 1 << 20
 
-// plainErrors gives errors of servers that are not OpenAI's the form that the SDK reads. It knows nothing of any other
-// and tells neither status nor text where the error is a string.
+// plainErrors gives the errors of other servers than OpenAI's the form that the SDK reads. Where the error is a string, it
+// tells neither status nor text.
 func plainErrors(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	res, err := next(r)
 	if err != nil || res.StatusCode < http.StatusBadRequest {

@@ -17,14 +17,10 @@ const maxRewrite = 64 << 20
 
 const parallelField = "parallel_tool_calls"
 
-// SerialOptions are the options of SerialToolCalls.
-type SerialOptions struct {
-	// Rules come before the built-in table; the first whose Model matches decides, and the table is not asked then.
-	// {Model: "team-bot-*"} forces false for deployments of that name.
-	Rules []ParallelRule
-}
-
-// SerialToolCalls keeps parallel_tool_calls right in any loop on the SDK. Give it to openai.NewClient; opts may be nil.
+// SerialToolCalls keeps parallel_tool_calls right in any loop on the SDK. Give it to openai.NewClient.
+//
+// rules come before the built-in table: the first whose Model matches decides, and the table is not asked then.
+// ParallelRule{Model: "team-bot-*"} forces false for deployments of that name.
 //
 // It decides for each POST to …/chat/completions or …/responses, streamed or not:
 //   - without tools that the caller answers (function, custom), the field is left out, as the API refuses it there;
@@ -37,21 +33,22 @@ type SerialOptions struct {
 // The option learns for as long as it lives, by host, deployment and requested model:
 //   - which model answers. An alias (team-bot, or a deployment) is decided by both names from its second request on;
 //   - that the field is refused. A 400 that says so is answered by sending the request once more without the field. If
-//     that succeeds, later ones are sent without it at once, whatever Rules say. Else the second answer is handed on.
+//     that succeeds, later ones are sent without it at once, whatever rules say. Else the second answer is handed on.
 //
 // So make one option and keep it: one that is given to a single call forgets with it. It knows up to 1,000 names; beyond
 // that it forgets any of them. Answers pass as they arrive, byte for byte.
 //
 // The option changes the body on the wire, on each of the SDK's own retries and on redirects. Every other request stays
 // as it is, byte for byte, and so does a body that is not one JSON object, names a field twice or is larger than 64 MiB.
-// A request whose tools are in a stored prompt is changed by Rules and by a refusal alone. Servers may ignore the field:
+// A request whose tools are in a stored prompt is changed by rules and by a refusal alone. Servers may ignore the field:
 // AnswerChat and AnswerResponse run calls one after the other in any case.
 //
 // Requests over a WebSocket (Responses.Connect) do not pass through here: set ParallelToolCalls by hand there.
 //
 // The option may be shared by any number of clients and goroutines.
-func SerialToolCalls(opts *SerialOptions) option.RequestOption {
-	return newSerial(opts).option()
+func SerialToolCalls(rules ...ParallelRule) option.RequestOption {
+	s := &serial{rules: slices.Clone(rules)}
+	return option.WithMiddleware(s.send)
 }
 
 // serial is one option, for any number of clients.
@@ -59,16 +56,6 @@ type serial struct {
 	rules []ParallelRule
 	names knownModels
 }
-
-func newSerial(opts *SerialOptions) *serial {
-	s := &serial{}
-	if opts != nil {
-		s.rules = slices.Clone(opts.Rules)
-	}
-	return s
-}
-
-func (s *serial) option() option.RequestOption { return option.WithMiddleware(s.send) }
 
 // send sends a request with the field as decided and learns from its answer.
 func (s *serial) send(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {

@@ -36,10 +36,10 @@ func body(fields ...string) string { return "{" + strings.Join(fields, ",") + "}
 func model(name string) string { return `"model":"` + name + `"` }
 
 // sends is what arrives of a body.
-func sends(t *testing.T, base, path, body string, opts *agent.SerialOptions) string {
+func sends(t *testing.T, base, path, body string, opts []agent.ParallelRule) string {
 	t.Helper()
 	rec := &recorder{}
-	client := rec.client(agent.SerialToolCalls(opts))
+	client := rec.client(agent.SerialToolCalls(opts...))
 	if base == "" {
 		base = "https://api.openai.com/v1"
 	}
@@ -158,12 +158,12 @@ func TestTheParallelTableDecidesByRequest(t *testing.T) {
 }
 
 func TestTheCallersRulesComeBeforeTheTable(t *testing.T) {
-	opts := &agent.SerialOptions{Rules: []agent.ParallelRule{
+	opts := []agent.ParallelRule{
 		{Model: "team-bot-prod", Action: agent.OmitParallel},
 		{Model: "team-bot-*"},
 		{Model: "gpt-4.1-nano", Action: agent.KeepParallel},
 		{Model: "o3", Action: agent.ForceSerial},
-	}}
+	}
 	const no = `"parallel_tool_calls":false`
 	for _, c := range []struct{ base, in, want string }{
 		{azureV1, body(model("team-bot-prod"), strictChatTool, no), body(model("team-bot-prod"), strictChatTool)},
@@ -201,7 +201,7 @@ func TestAForcedFalseStandsOnTheWireOnEveryRetry(t *testing.T) {
 		}
 		return 200, "application/json", `{"id":"x"}`
 	}}
-	client := rec.client(agent.SerialToolCalls(nil))
+	client := rec.client(agent.SerialToolCalls())
 	if _, err := client.Chat.Completions.New(t.Context(), nanoParams); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestAStreamIsRewrittenAndArrivesWhole(t *testing.T) {
 		}
 		return 200, "text/event-stream", "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"}}]}\n\ndata: [DONE]\n\n"
 	}}
-	client := rec.client(agent.SerialToolCalls(nil))
+	client := rec.client(agent.SerialToolCalls())
 	stream := client.Chat.Completions.NewStreaming(t.Context(), nanoParams)
 	text := ""
 	for stream.Next() {
@@ -247,7 +247,7 @@ func TestARedirectSendsTheRewrittenBody(t *testing.T) {
 		_, _ = w.Write([]byte(`{"id":"x"}`))
 	}))
 	defer srv.Close()
-	client := openai.NewClient(option.WithAPIKey("any"), option.WithBaseURL(srv.URL+"/v1"), agent.SerialToolCalls(nil))
+	client := openai.NewClient(option.WithAPIKey("any"), option.WithBaseURL(srv.URL+"/v1"), agent.SerialToolCalls())
 	if _, err := client.Chat.Completions.New(t.Context(), nanoParams); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestOtherRequestsStayAsTheyAre(t *testing.T) {
 		_ = client.Post(ctx, "x/responses", nil, nil, option.WithRequestBody("application/json", unknownLength{strings.NewReader(body(model("gpt-4.1")))}))
 		return rec.sent
 	}
-	bare, with := send(), send(agent.SerialToolCalls(nil))
+	bare, with := send(), send(agent.SerialToolCalls())
 	if len(bare) != 8 {
 		t.Fatalf("%d requests: %+v", len(bare), bare)
 	}
@@ -287,7 +287,7 @@ type unknownLength struct{ io.Reader }
 
 func TestABodyOfUnknownLengthIsRewrittenUpToALimit(t *testing.T) {
 	rec := &recorder{}
-	client := rec.client(agent.SerialToolCalls(nil), option.WithMaxRetries(0))
+	client := rec.client(agent.SerialToolCalls(), option.WithMaxRetries(0))
 	small := body(model("gpt-4.1-nano"), chatTool)
 	big := body(model("gpt-4.1-nano"), chatTool, `"pad":"`+strings.Repeat("x", 64<<20)+`"`)
 	for _, b := range []string{small, big} {
@@ -309,7 +309,7 @@ func TestAzureOptionsInEitherOrderMakeAnAzureRequest(t *testing.T) {
 		r.URL.Path = strings.Replace(r.URL.Path, "/openai/", "/openai/deployments/team-bot-prod/", 1)
 		return next(r)
 	})
-	for _, opts := range [][]option.RequestOption{{agent.SerialToolCalls(nil), deploy}, {deploy, agent.SerialToolCalls(nil)}} {
+	for _, opts := range [][]option.RequestOption{{agent.SerialToolCalls(), deploy}, {deploy, agent.SerialToolCalls()}} {
 		rec := &recorder{}
 		client := rec.client(append(opts, option.WithBaseURL("https://acme.openai.azure.com/openai/"))...)
 		params := nanoParams
@@ -330,7 +330,7 @@ func TestTheFieldIsAbsentWhereItIsRefused(t *testing.T) {
 	for _, serial := range []bool{false, true} {
 		var opts []option.RequestOption
 		if serial {
-			opts = append(opts, agent.SerialToolCalls(nil))
+			opts = append(opts, agent.SerialToolCalls())
 		}
 		client := clientOf(server, opts...)
 		for _, m := range []string{"o4-mini", "o1", "demo-model"} {
@@ -348,7 +348,7 @@ func TestTheFieldIsAbsentWhereItIsRefused(t *testing.T) {
 
 func TestAnErrorOfTheBodyIsToldWithItsRequest(t *testing.T) {
 	rec := &recorder{}
-	client := rec.client(agent.SerialToolCalls(nil), option.WithMaxRetries(0))
+	client := rec.client(agent.SerialToolCalls(), option.WithMaxRetries(0))
 	err := client.Post(context.Background(), chatPath, nil, nil, option.WithRequestBody("application/json", unknownLength{broken{}}))
 	if want := `agent: reading the body of a request to "/v1/chat/completions": broken`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)

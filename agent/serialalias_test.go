@@ -19,12 +19,12 @@ import (
 )
 
 func TestAnAliasIsDecidedByTheModelThatAnsweredItToo(t *testing.T) {
-	rule := func(model string, a agent.ParallelAction) *agent.SerialOptions {
-		return &agent.SerialOptions{Rules: []agent.ParallelRule{{Model: model, Action: a}}}
+	rule := func(model string, a agent.ParallelAction) []agent.ParallelRule {
+		return []agent.ParallelRule{{Model: model, Action: a}}
 	}
 	for _, c := range []struct {
 		name, model, answers string
-		rules                *agent.SerialOptions
+		rules                []agent.ParallelRule
 		want                 []string
 	}{
 		{"a snapshot's alias", "gpt-4.1-nano-latest", nanoSnapshot, nil, []string{"true 200", "false 200", "false 200"}},
@@ -40,7 +40,7 @@ func TestAnAliasIsDecidedByTheModelThatAnsweredItToo(t *testing.T) {
 	} {
 		for way, ask := range askers {
 			server := transcript.NewServer(transcript.Steps(transcript.Step{Text: "hi", Model: c.answers}), nil)
-			client := clientOf(server, agent.SerialToolCalls(c.rules))
+			client := clientOf(server, agent.SerialToolCalls(c.rules...))
 			for range 3 {
 				if err := ask(t.Context(), client, c.model); err != nil {
 					t.Errorf("%s, %s: %v", c.name, way, err)
@@ -58,9 +58,9 @@ func TestAnotherModelOrHostInheritsNothing(t *testing.T) {
 		}
 		return transcript.Step{Text: "hi"}
 	}, nil)
-	client := clientOf(server, agent.SerialToolCalls(nil))
-	other := clientOf(server, agent.SerialToolCalls(nil))
-	shared := agent.SerialToolCalls(nil)
+	client := clientOf(server, agent.SerialToolCalls())
+	other := clientOf(server, agent.SerialToolCalls())
+	shared := agent.SerialToolCalls()
 	a, b := clientOf(server, shared), clientOf(server, shared, option.WithBaseURL("http://b.invalid/v1"))
 	for _, ask := range []struct {
 		client openai.Client
@@ -77,7 +77,7 @@ func TestAnotherModelOrHostInheritsNothing(t *testing.T) {
 func learns(t *testing.T, status int, contentType, answer string) string {
 	t.Helper()
 	rec := &recorder{answer: func(int, *http.Request) (int, string, string) { return status, contentType, answer }}
-	client := rec.client(agent.SerialToolCalls(nil), option.WithMaxRetries(0))
+	client := rec.client(agent.SerialToolCalls(), option.WithMaxRetries(0))
 	for range 2 {
 		var res *http.Response
 		err := client.Post(t.Context(), chatPath, json.RawMessage(body(model("team-bot"), chatTool, userAskedForTrue)), &res)
@@ -143,7 +143,7 @@ func TestTheLastAnswerCounts(t *testing.T) {
 	rec := &recorder{answer: func(n int, _ *http.Request) (int, string, string) {
 		return 200, "application/json", body(model(answers[n-1]))
 	}}
-	client := rec.client(agent.SerialToolCalls(nil))
+	client := rec.client(agent.SerialToolCalls())
 	for range answers {
 		if err := askers["chat"](t.Context(), client, "team-bot"); err != nil {
 			t.Fatal(err)
@@ -171,7 +171,7 @@ func TestStreamBytesArriveAsTheyAreSent(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	client := openai.NewClient(option.WithAPIKey("any"), option.WithBaseURL(srv.URL), agent.SerialToolCalls(nil))
+	client := openai.NewClient(option.WithAPIKey("any"), option.WithBaseURL(srv.URL), agent.SerialToolCalls())
 	for range 2 {
 		var res *http.Response
 		if err := client.Post(t.Context(), chatPath, chatParams("team-bot"), &res); err != nil {
@@ -206,7 +206,7 @@ func TestABrokenAnswerBreaksAsItWould(t *testing.T) {
 			res, err = next(r)
 			return &http.Response{StatusCode: 204, Header: http.Header{}, Body: http.NoBody, Request: r}, err
 		})
-		client := openai.NewClient(option.WithAPIKey("any"), option.WithHTTPClient(&http.Client{Transport: transport}), look, agent.SerialToolCalls(nil))
+		client := openai.NewClient(option.WithAPIKey("any"), option.WithHTTPClient(&http.Client{Transport: transport}), look, agent.SerialToolCalls())
 		if err := client.Post(t.Context(), chatPath, chatParams("m"), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestALayerBelowMayAnswerWithoutABody(t *testing.T) {
 	below := option.WithMiddleware(func(r *http.Request, _ option.MiddlewareNext) (*http.Response, error) {
 		return &http.Response{StatusCode: 204, Header: http.Header{}, Request: r}, nil
 	})
-	client := openai.NewClient(option.WithAPIKey("any"), agent.SerialToolCalls(nil), below)
+	client := openai.NewClient(option.WithAPIKey("any"), agent.SerialToolCalls(), below)
 	if err := client.Post(t.Context(), chatPath, chatParams("m"), nil); err != nil {
 		t.Error(err)
 	}
@@ -236,7 +236,7 @@ func TestRequestsThatNameNoModelShareNothing(t *testing.T) {
 	rec := &recorder{answer: func(int, *http.Request) (int, string, string) {
 		return 200, "application/json", body(model(nanoSnapshot))
 	}}
-	client := rec.client(agent.SerialToolCalls(nil))
+	client := rec.client(agent.SerialToolCalls())
 	for range 2 {
 		var out map[string]any
 		if err := client.Post(t.Context(), responsesPath, json.RawMessage(body(`"prompt":{"id":"pmpt_1"}`, strictTool, userAskedForTrue)), &out); err != nil {
@@ -249,7 +249,7 @@ func TestRequestsThatNameNoModelShareNothing(t *testing.T) {
 func TestAnOptionKnowsAThousandNames(t *testing.T) {
 	answer := body(model("gpt-4.1-nano"))
 	rec := &recorder{answer: func(int, *http.Request) (int, string, string) { return 200, "application/json", answer }}
-	client := rec.client(agent.SerialToolCalls(nil))
+	client := rec.client(agent.SerialToolCalls())
 	ask := func(name string) string {
 		if err := askers["chat"](t.Context(), client, name); err != nil {
 			t.Fatal(err)
@@ -279,7 +279,7 @@ func TestAnOptionIsSharedByGoroutines(t *testing.T) {
 	server := transcript.NewServer(func(r transcript.Request) transcript.Step {
 		return transcript.Step{Text: "hi", Model: strings.Replace(r.Model, "alias", "gpt-4.1-nano", 1)}
 	}, &transcript.Options{NoParallel: []string{"team-bot-*"}})
-	client := clientOf(server, agent.SerialToolCalls(nil))
+	client := clientOf(server, agent.SerialToolCalls())
 	var all sync.WaitGroup
 	for i := range 8 {
 		for _, ask := range askers {

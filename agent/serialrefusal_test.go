@@ -101,11 +101,11 @@ func TestARefusedFieldIsLeftOutOnceMoreAndFromThenOn(t *testing.T) {
 		option.WithBaseURL("http://model.invalid/openai/deployments/team-bot-prod"),
 		option.WithHeaderDel("Authorization"), option.WithHeader("Api-Key", "k"),
 	}
-	force := &agent.SerialOptions{Rules: []agent.ParallelRule{{Model: "team-bot-*"}}}
-	keep := &agent.SerialOptions{Rules: []agent.ParallelRule{{Model: "*", Action: agent.KeepParallel}}}
+	force := []agent.ParallelRule{{Model: "team-bot-*"}}
+	keep := []agent.ParallelRule{{Model: "*", Action: agent.KeepParallel}}
 	for _, c := range []struct {
 		name, model, first string
-		rules              *agent.SerialOptions
+		rules              []agent.ParallelRule
 		opts               []option.RequestOption
 	}{
 		{"the caller's field", "team-bot-prod", "true 400", nil, nil},
@@ -115,7 +115,7 @@ func TestARefusedFieldIsLeftOutOnceMoreAndFromThenOn(t *testing.T) {
 	} {
 		for way, ask := range askers {
 			server := transcript.NewServer(transcript.Steps(transcript.Step{Text: "hi"}), &transcript.Options{NoParallel: []string{"team-bot-*"}})
-			client := clientOf(server, append(c.opts, agent.SerialToolCalls(c.rules))...)
+			client := clientOf(server, append(c.opts, agent.SerialToolCalls(c.rules...))...)
 			for range 2 {
 				if err := ask(t.Context(), client, c.model); err != nil {
 					t.Errorf("%s, %s: %v", c.name, way, err)
@@ -140,7 +140,7 @@ func TestTheSecondRequestDiffersByTheFieldAlone(t *testing.T) {
 		}
 		return 200, "application/json", `{}`
 	}}
-	client := rec.client(agent.SerialToolCalls(nil), deploy, option.WithBaseURL("https://acme.openai.azure.com/openai/"), option.WithHeader("X-Mine", "7"))
+	client := rec.client(agent.SerialToolCalls(), deploy, option.WithBaseURL("https://acme.openai.azure.com/openai/"), option.WithHeader("X-Mine", "7"))
 	head, tail := "{ "+model("bot")+`, "seed":12345678901234567890, `, chatTool+" }"
 	with, bare := head+`"parallel_tool_calls" : true, `+tail, head+tail
 	var out map[string]any
@@ -173,7 +173,7 @@ func TestServersSayInManyWordsThatTheyRefuseTheField(t *testing.T) {
 			}
 			return 200, "application/json", `{}`
 		}}
-		if err := askers["chat"](t.Context(), rec.client(agent.SerialToolCalls(nil)), "m"); err != nil {
+		if err := askers["chat"](t.Context(), rec.client(agent.SerialToolCalls()), "m"); err != nil {
 			t.Errorf("%s: %v", refusal, err)
 		}
 		same(t, refusal, []string{"true", "-"}, rec.fields())
@@ -191,7 +191,7 @@ func TestAnyOther400IsHandedOnByteForByte(t *testing.T) {
 		"too long":                  `{"error":{"message":"parallel_tool_calls is not supported` + strings.Repeat(" ", 1<<17) + `"}}`,
 	} {
 		rec := &recorder{answer: func(int, *http.Request) (int, string, string) { return 400, "application/json", refusal }}
-		client := rec.client(agent.SerialToolCalls(nil))
+		client := rec.client(agent.SerialToolCalls())
 		err := client.Post(t.Context(), chatPath, json.RawMessage(body(model("m"), chatTool, userAskedForTrue)), nil)
 		var apiErr *openai.Error
 		if !errors.As(err, &apiErr) {
@@ -212,7 +212,7 @@ func TestAFieldThatTheOptionAddsIsLeftOutWhereItIsRefused(t *testing.T) {
 		}
 		return 200, "application/json", `{}`
 	}}
-	client := rec.client(agent.SerialToolCalls(nil))
+	client := rec.client(agent.SerialToolCalls())
 	params := chatParams("gpt-4.1-nano")
 	params.ParallelToolCalls = param.Opt[bool]{}
 	if _, err := client.Chat.Completions.New(t.Context(), params); err != nil {
@@ -223,7 +223,7 @@ func TestAFieldThatTheOptionAddsIsLeftOutWhereItIsRefused(t *testing.T) {
 
 func TestARequestWithoutTheFieldIsNotSentAgain(t *testing.T) {
 	rec := &recorder{answer: func(int, *http.Request) (int, string, string) { return 400, "application/json", fieldRefused }}
-	if err := askers["chat"](t.Context(), rec.client(agent.SerialToolCalls(nil)), "o4-mini"); err == nil {
+	if err := askers["chat"](t.Context(), rec.client(agent.SerialToolCalls()), "o4-mini"); err == nil {
 		t.Error("no error")
 	}
 	same(t, "requests", []string{"-"}, rec.fields())
@@ -231,7 +231,7 @@ func TestARequestWithoutTheFieldIsNotSentAgain(t *testing.T) {
 
 func TestAStatusOtherThan400IsNoRefusal(t *testing.T) {
 	rec := &recorder{answer: func(int, *http.Request) (int, string, string) { return 422, "application/json", fieldRefused }}
-	if err := askers["chat"](t.Context(), rec.client(agent.SerialToolCalls(nil)), "m"); err == nil {
+	if err := askers["chat"](t.Context(), rec.client(agent.SerialToolCalls()), "m"); err == nil {
 		t.Error("no error")
 	}
 	same(t, "requests", []string{"true"}, rec.fields())
@@ -239,7 +239,7 @@ func TestAStatusOtherThan400IsNoRefusal(t *testing.T) {
 
 func TestARefusalWithoutTheFieldIsHandedOnAndNotRemembered(t *testing.T) {
 	rec := &recorder{answer: func(int, *http.Request) (int, string, string) { return 400, "application/json", fieldRefused }}
-	client := rec.client(agent.SerialToolCalls(nil))
+	client := rec.client(agent.SerialToolCalls())
 	for range 2 {
 		var apiErr *openai.Error
 		if err := askers["chat"](t.Context(), client, "m"); !errors.As(err, &apiErr) || apiErr.Param != "parallel_tool_calls" {
@@ -261,7 +261,7 @@ func TestTheSDKsRetriesGoOnAroundARefusal(t *testing.T) {
 			}
 			return status[n-1], "application/json", `{}`
 		}}
-		client := rec.client(agent.SerialToolCalls(nil))
+		client := rec.client(agent.SerialToolCalls())
 		for range 2 {
 			if err := ask(t.Context(), client, "m"); err != nil {
 				t.Errorf("%s: %v", way, err)
@@ -277,7 +277,7 @@ func TestNothingIsSentOnceMoreAfterTheRequestsContextHasEnded(t *testing.T) {
 		cancel()
 		return 400, "application/json", fieldRefused
 	}}
-	if err := askers["chat"](ctx, rec.client(agent.SerialToolCalls(nil)), "m"); !errors.Is(err, context.Canceled) {
+	if err := askers["chat"](ctx, rec.client(agent.SerialToolCalls()), "m"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	same(t, "requests", []string{"true"}, rec.fields())
@@ -285,7 +285,7 @@ func TestNothingIsSentOnceMoreAfterTheRequestsContextHasEnded(t *testing.T) {
 
 func TestARequestWithoutToolsTeachesNothingAboutItsModel(t *testing.T) {
 	server := transcript.NewServer(transcript.Steps(transcript.Step{Text: "hi"}), nil)
-	client := clientOf(server, agent.SerialToolCalls(&agent.SerialOptions{Rules: []agent.ParallelRule{{Model: "*", Action: agent.KeepParallel}}}))
+	client := clientOf(server, agent.SerialToolCalls(agent.ParallelRule{Model: "*", Action: agent.KeepParallel}))
 	bare := chatParams("demo-model")
 	bare.Tools = nil
 	for _, p := range []openai.ChatCompletionNewParams{bare, chatParams("demo-model")} {
@@ -303,7 +303,7 @@ func TestARefusalHoldsForItsHostDeploymentAndModel(t *testing.T) {
 		}
 		return 200, "application/json", `{}`
 	}}
-	client := rec.client(agent.SerialToolCalls(nil))
+	client := rec.client(agent.SerialToolCalls())
 	for _, c := range []struct{ base, model string }{
 		{"https://a.example/openai/deployments/x", "m"},
 		{"https://a.example/openai/deployments/x", "m"},
@@ -322,7 +322,7 @@ func TestARefusalHoldsForItsHostDeploymentAndModel(t *testing.T) {
 func TestCallsKeepTheirOrderWhereTheFieldIsIgnoredOrRefused(t *testing.T) {
 	steps := transcript.Steps(transcript.Step{Calls: []transcript.ToolCall{{ID: "a", Name: "f", Arguments: `{"n":1}`}, {ID: "b", Name: "f", Arguments: `{"n":2}`}}})
 	for _, m := range []string{"gpt-4.1-nano", "team-bot-prod"} {
-		client := clientOf(transcript.NewServer(steps, &transcript.Options{NoParallel: []string{"team-bot-*"}}), agent.SerialToolCalls(nil))
+		client := clientOf(transcript.NewServer(steps, &transcript.Options{NoParallel: []string{"team-bot-*"}}), agent.SerialToolCalls())
 		c, err := client.Chat.Completions.New(t.Context(), chatParams(m))
 		if err != nil {
 			t.Fatal(err)

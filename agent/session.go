@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -51,11 +53,14 @@ type session struct {
 	emit   func(Event) bool // nil: nobody watches
 	leave  context.CancelCauseFunc
 
-	turn    int              // the last one that is stored
-	open    *answer          // of that turn, where its calls are not answered
-	outputs []journal.Output // of that turn, not yet stored
-	silent  int              // answers in a row that said nothing
-	private []string         // what error texts must not carry
+	began   time.Time
+	turn    int               // the last one that is stored
+	open    *answer           // of that turn, where its calls are not answered
+	told    []registry.Result // of its first calls, which were answered before the run paused
+	outputs []journal.Output  // of that turn, not yet stored
+	calls   int               // of all turns
+	silent  int               // answers in a row, of this attempt, that said nothing
+	private []string          // what error texts must not carry
 }
 
 // errAdopt says that another answer is stored for a turn than the one just given.
@@ -86,7 +91,7 @@ func (l *Loop) attempt(ctx context.Context, run Run, w wire, emit func(Event) bo
 	}
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	s := &session{Loop: l, wire: w, rec: rec, report: end.report, emit: emit, leave: leave}
+	s := &session{Loop: l, wire: w, rec: rec, report: end.report, emit: emit, leave: leave, began: time.Now()}
 	final, err := s.run(ctx)
 	end.report, end.turn = s.report, s.turn+1
 	if s.open != nil {
@@ -116,16 +121,17 @@ func (s *session) run(ctx context.Context) (final json.RawMessage, err error) {
 		final = s.rec.Turns[len(s.rec.Turns)-1].Answer
 		return final, nil
 	}
+	s.silent = 0
 	for {
 		if s.open != nil {
 			if err := s.answerCalls(ctx); err != nil {
 				return nil, err
 			}
 		}
-		switch {
-		case s.turn >= s.opts.MaxTurns:
-			return nil, ErrMaxTurns
-		case s.silent >= maxSilent:
+		if over := s.over(); over != nil {
+			return nil, over
+		}
+		if s.silent >= maxSilent {
 			return nil, errNoEnd
 		}
 		a, err := s.next(ctx)
@@ -164,16 +170,17 @@ func (s *session) replay() error {
 		s.turn = t.Number
 		last := i == len(s.rec.Turns)-1
 		results := stored(a, t.Outputs)
-		if last && !s.rec.Finished && len(results) < len(a.calls) {
-			s.open = a
-			s.announce(a)
-			return nil
-		}
-		for len(results) < len(a.calls) {
+		open := last && !s.rec.Finished && len(results) < len(a.calls)
+		for !open && len(results) < len(a.calls) {
 			results = append(results, cutOff(a.calls[len(results)].name))
 		}
 		for p, r := range results {
 			s.note(p, a.calls[p], r)
+		}
+		if open {
+			s.open, s.told = a, results
+			s.announce(a)
+			return nil
 		}
 		s.wire.add(a, results)
 		if a.final && last {
@@ -201,6 +208,7 @@ func (s *session) seen(a *answer) {
 	for _, c := range a.calls {
 		s.private = append(s.private, c.arguments)
 	}
+	s.calls += len(a.calls)
 	s.silent++
 	if len(a.calls) > 0 {
 		s.silent = 0
@@ -215,23 +223,37 @@ func (s *session) note(position int, c toolCall, r registry.Result) {
 	})
 }
 
+// ask asks for the next answer.
+func (s *session) ask(ctx context.Context, turn int) (json.RawMessage, error) {
+	if s.opts.MaxTime > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, s.began.Add(s.opts.MaxTime), &LimitError{Limit: limitTime, Max: int64(s.opts.MaxTime)})
+		defer stop()
+	}
+	var watch func(delta) bool
+	if s.emit != nil {
+		watch = func(d delta) bool { return s.send(eventOf(d, turn)) && ctx.Err() == nil }
+	}
+	raw, err := s.wire.ask(ctx, turn, watch)
+	if err == nil {
+		return raw, nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		if errors.Is(err, errStopped) { // whoever has stopped it
+			err = ctx.Err()
+		}
+		if !errors.Is(err, cause) {
+			err = errors.Join(err, cause)
+		}
+	}
+	return nil, err
+}
+
 // next asks for the next turn and stores it.
 func (s *session) next(ctx context.Context) (*answer, error) {
 	n := s.turn + 1
-	var watch func(delta) bool
-	if s.emit != nil {
-		watch = func(d delta) bool { return s.send(eventOf(d, n)) && ctx.Err() == nil }
-	}
-	raw, err := s.wire.ask(ctx, n, watch)
+	raw, err := s.ask(ctx, n)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			if errors.Is(err, errStopped) { // whoever has stopped it
-				err = ctx.Err()
-			}
-			if !errors.Is(err, cause) {
-				err = errors.Join(err, cause)
-			}
-		}
 		return nil, asked(err, s.private)
 	}
 	a, err := s.wire.read(n, raw)
@@ -249,6 +271,9 @@ func (s *session) next(ctx context.Context) (*answer, error) {
 	}
 	s.turn, s.outputs = n, nil
 	s.seen(a)
+	if s.emit == nil {
+		s.announce(a)
+	}
 	if len(a.calls) > 0 {
 		s.open = a
 		return a, nil
@@ -261,25 +286,47 @@ func (s *session) next(ctx context.Context) (*answer, error) {
 // answerCalls answers the calls of the open turn.
 func (s *session) answerCalls(ctx context.Context) error {
 	a := s.open
-	if s.turn >= s.opts.MaxTurns {
-		ctx = refusing(ctx)
+	if over := s.over(); over != nil {
+		ctx = refusing(ctx, over)
 	}
 	w := &answering{
 		naming: naming{run: s.rec.Run, turn: s.turn, maxName: maxResponseName}, handle: s.handle, calls: a.calls, journaled: true,
-		read: func(tool string) bool { return s.reads[tool] }, told: s.told,
+		asked: s.rec.Created, together: s.opts.Reads, read: func(tool string) bool { return s.reads[tool] }, told: s.tell, results: s.told,
 	}
 	err := w.all(ctx)
-	if len(w.results) < len(a.calls) {
-		s.wire.add(a, closed(w, a.calls))
-		return err
-	}
 	for i, r := range w.results {
 		s.outputs = append(s.outputs, journal.Output{Position: i, Content: r.Content, Verdict: r.Verdict, Operation: r.Operation})
 	}
+	if len(w.results) < len(a.calls) {
+		paused, ok := errors.AsType[*middleware.PausedError](err)
+		if ok {
+			err = s.pause(ctx, w, paused)
+		} else {
+			s.outputs = nil // the ledger has them, and the model may be told better later
+		}
+		s.wire.add(a, closed(w, a.calls))
+		return err
+	}
 	s.wire.add(a, w.results)
-	s.open = nil
+	s.open, s.told = nil, nil
 	s.send(Event{Kind: TurnEnded, Turn: s.turn, Usage: a.usage})
 	return err
+}
+
+// pause asks for the approvals that the rest of the turn needs as well, so that a person can answer all at once.
+func (s *session) pause(ctx context.Context, w *answering, first *middleware.PausedError) error {
+	waiting := first.Waiting
+	for i := len(w.results) + 1; i < len(w.calls); i++ {
+		_, err := w.ask(ctx, i)
+		if more, ok := errors.AsType[*middleware.PausedError](err); ok {
+			waiting = append(waiting, more.Waiting...)
+		}
+	}
+	for _, a := range waiting {
+		c := w.calls[a.Call.Position]
+		s.send(Event{Kind: ApprovalAsked, Turn: s.turn, Position: a.Call.Position, CallID: c.id, Tool: c.name})
+	}
+	return &middleware.PausedError{Waiting: waiting}
 }
 
 // closed answers the rest of a turn that is not answered, for a history that is gone on with elsewhere.
@@ -294,8 +341,8 @@ func closed(w *answering, calls []toolCall) []registry.Result {
 	return results
 }
 
-// told is called with each result, in call order.
-func (s *session) told(position int, c toolCall, r registry.Result) {
+// tell is called with each result, in call order.
+func (s *session) tell(position int, c toolCall, r registry.Result) {
 	s.note(position, c, r)
 	e := Event{Kind: VerdictGiven, Turn: s.turn, Position: position, CallID: c.id, Tool: c.name, Verdict: r.Verdict, Operation: r.Operation}
 	if s.send(e) {
@@ -322,10 +369,11 @@ func (s *session) announce(a *answer) {
 
 // send hands an event on. Where nobody reads any more it ends what the session does.
 func (s *session) send(e Event) bool {
-	if s.emit == nil {
-		return true
+	e.Run = s.rec.Run
+	if s.opts.On != nil {
+		s.opts.On(e)
 	}
-	if !s.emit(e) {
+	if s.emit != nil && !s.emit(e) {
 		s.leave(errStopped)
 		return false
 	}

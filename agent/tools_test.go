@@ -86,7 +86,7 @@ func TestAnEmptyRegistryHasNoTools(t *testing.T) {
 
 func TestToolsAreAcceptedByBothAPIs(t *testing.T) {
 	r := toolset(t)
-	client := clientOf(transcript.NewServer(transcript.Steps(transcript.Step{Text: "hi"}), nil), agent.SerialToolCalls(nil))
+	client := clientOf(transcript.NewServer(transcript.Steps(transcript.Step{Text: "hi"}), nil), agent.SerialToolCalls())
 	if _, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{
 		Model: "demo-model", Tools: agent.ChatTools(r), Messages: messages{openai.UserMessage("hi")},
 	}); err != nil {

@@ -43,8 +43,8 @@ var _ Journal = (*MemoryJournal)(nil)
 // Memory makes an empty journal in memory. With a ledger in memory it is all that a loop needs:
 //
 //	struct {
-//		middleware.Ledger
-//		journal.Journal
+//		*middleware.MemoryLedger
+//		*journal.MemoryJournal
 //	}{middleware.Memory(), journal.Memory()}
 func Memory() *MemoryJournal {
 	j := &MemoryJournal{memory: &memory{runs: map[memoryID]*memoryRun{}}}

@@ -1,0 +1,125 @@
+package agent_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/responses"
+	"github.com/tidwall/gjson"
+
+	"github.com/toolonce/toolonce/agent"
+	"github.com/toolonce/toolonce/registry"
+	"github.com/toolonce/toolonce/transcript"
+)
+
+type verdict struct {
+	Order string `json:"order"`
+	Cents int    `json:"cents" jsonschema:"minimum=1"`
+	Note  string `json:"note,omitempty"`
+}
+
+// as asks for a verdict on either API, and gives the reply's report.
+func as(t *testing.T, api string, l *agent.Loop) (verdict, *agent.Report, error) {
+	t.Helper()
+	if api == "chat" {
+		v, r, err := agent.ChatAs[verdict](t.Context(), l, run, openai.ChatCompletionNewParams{
+			Model: "gpt-4.1-mini", Messages: messages{openai.UserMessage(request)},
+		})
+		if r == nil {
+			return v, nil, err
+		}
+		return v, &r.Report, err
+	}
+	p := responses.ResponseNewParams{Model: "gpt-4.1-mini"}
+	p.Input.OfString = openai.String(request)
+	v, r, err := agent.RespondAs[verdict](t.Context(), l, run, p)
+	if r == nil {
+		return v, nil, err
+	}
+	return v, &r.Report, err
+}
+
+func eachAPI(t *testing.T, test func(t *testing.T, api string)) {
+	t.Helper()
+	for _, api := range []string{"chat", "responses"} {
+		t.Run(api, func(t *testing.T) { test(t, api) })
+	}
+}
+
+func TestTheFinalAnswerIsAGoValue(t *testing.T) {
+	eachAPI(t, func(t *testing.T, api string) {
+		var b bank
+		s := transcript.NewServer(transcript.Steps(
+			transcript.Step{Calls: []transcript.ToolCall{refundCall("call_a", "1001")}},
+			transcript.Step{Text: `{"order":"1001","cents":500,"note":null}`},
+		), nil)
+		v, _, err := as(t, api, agent.New(onceClient(s), b.tools(), memory(), nil))
+		if want := (verdict{Order: "1001", Cents: 500}); err != nil || v != want {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		body := gjson.ParseBytes(s.Requests()[0].Body)
+		format := body.Get("response_format.json_schema")
+		if api == "responses" {
+			format = body.Get("text.format")
+		}
+		if got := format.Get("name").String() + " " + format.Get("strict").Raw + " " + format.Get("schema.required").Raw; got != `verdict true ["order","cents","note"]` {
+			t.Error(got)
+		}
+	})
+}
+
+func TestAnAnswerThatDoesNotFitIsAnErrorThatSaysWhere(t *testing.T) {
+	eachAPI(t, func(t *testing.T, api string) {
+		var b bank
+		s := transcript.NewServer(transcript.Steps(transcript.Step{Text: `{"order":"1001","cents":0,"note":null}`}), nil)
+		_, report, err := as(t, api, agent.New(onceClient(s), b.tools(), memory(), nil))
+		wrong, ok := errors.AsType[*registry.ArgumentError](err)
+		if !ok || wrong.Path != "/cents" || report == nil || len(s.Requests()) != 1 {
+			t.Errorf("%v, %v, %d requests", err, report, len(s.Requests()))
+		}
+	})
+}
+
+func TestAnAnswerThatDoesNotFitIsAskedForOnceMore(t *testing.T) {
+	eachAPI(t, func(t *testing.T, api string) {
+		var b bank
+		s := transcript.NewServer(func(r transcript.Request) transcript.Step {
+			switch last := r.Messages[len(r.Messages)-1]; {
+			case r.Turn == 1:
+				return transcript.Step{Calls: []transcript.ToolCall{refundCall("call_a", "1001")}}
+			case last.Role != "user":
+				return transcript.Step{Text: `It is done.`}
+			case !strings.Contains(last.Content, "verdict") || strings.Contains(string(r.Body), `"tools"`):
+				return transcript.Step{Text: "no"}
+			}
+			return transcript.Step{Text: `{"order":"1001","cents":500,"note":"in time"}`}
+		}, nil)
+		l := agent.New(onceClient(s), b.tools(), memory(), &agent.Options{Repair: true})
+		for range 2 { // the second time all is saved
+			v, _, err := as(t, api, l)
+			if want := (verdict{"1001", 500, "in time"}); err != nil || v != want {
+				t.Fatalf("%+v, %v", v, err)
+			}
+		}
+		if n := len(s.Requests()); n != 3 || b.total() != "1001 500" {
+			t.Errorf("%d requests, moved %q", n, b.total())
+		}
+	})
+}
+
+func TestARefusalIsATypedError(t *testing.T) {
+	eachAPI(t, func(t *testing.T, api string) {
+		var b bank
+		raw := `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":null,"refusal":"I will not."}}]}`
+		if api == "responses" {
+			raw = `{"id":"r","object":"response","status":"completed","model":"m","output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"refusal","refusal":"I will not."}]}]}`
+		}
+		s := transcript.NewServer(transcript.Steps(transcript.Step{Raw: raw}), nil)
+		_, _, err := as(t, api, agent.New(onceClient(s), b.tools(), memory(), &agent.Options{Repair: true}))
+		if no, ok := errors.AsType[*agent.RefusalError](err); !ok || no.Text != "I will not." || len(s.Requests()) != 1 {
+			t.Errorf("%v, %d requests", err, len(s.Requests()))
+		}
+	})
+}
