@@ -2,6 +2,8 @@ package middleware
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -51,13 +53,28 @@ type Decision struct {
 	By, Why        string
 }
 
+// PausedError ends a run until a person has decided. The calls were not run; the same calls again are, once they are
+// approved, or are refused.
+type PausedError struct {
+	// Waiting are the questions, in call order: one at least.
+	Waiting []Approval
+}
+
+func (e *PausedError) Error() string {
+	var calls []string
+	for _, a := range e.Waiting {
+		calls = append(calls, fmt.Sprintf("%s at turn %d, position %d", a.Call.Tool, a.Call.Turn, a.Call.Position))
+	}
+	return "middleware: waiting for a person to approve or deny " + strings.Join(calls, "; ") + ": decide, and start the same run again"
+}
+
 // Approver is a Ledger that keeps approvals: what tools with NeedsApproval need. Its claims honour Claim.Approval.
 //
 //  1. Ask stores a pending question, unless one is stored that counts for the call: then it gives that and stores nothing.
 //     A denied one counts where run, tool and fingerprint are equal, whatever its place and date. A pending or approved
 //     one counts where all that it is bound to is equal and it has not expired.
-//  2. Decide answers the pending question at a place. It is ErrLost, with what is stored there now, where none is pending
-//     (an expired one is not), or another than ID.
+//  2. Decide answers the pending question at a place. It is ErrLost, with what was asked there last, where none is pending
+//     (an expired one is not), or another than ID, or several are and ID does not say which.
 //  3. A Claim with an Approval wins only if that is approved, not expired, and bound to this very claim: namespace, place,
 //     tool, fingerprint, identity, and the generation that the claim gets. It is spent in the claim's transaction, so it
 //     serves one claim.

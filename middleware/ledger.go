@@ -59,6 +59,7 @@ type Row struct {
 	ByPerson   bool      // free because a person said that it did not happen
 
 	Undoes      string // id of the operation it undoes, "" for none
+	RepeatOf    string // id of the operation it repeats on purpose, "" for none
 	Resource    string // hash that links it to a tool that undoes it, "" for none
 	ResourceOut string // registry.Info.ResourceOut of its tool
 	Late        bool   // a result came that could not be stored: an operator should look

@@ -21,10 +21,11 @@ type MemoryLedger struct {
 
 // memory is what all views and owners share.
 type memory struct {
-	mu      sync.Mutex
-	rows    map[string]*memoryRow // by operation
-	aliases []memoryAlias         // in the order they came
-	gone    map[string]bool       // owners
+	mu        sync.Mutex
+	rows      map[string]*memoryRow // by operation
+	aliases   []memoryAlias         // in the order they came
+	approvals []*memoryApproval     // in the order they were asked for
+	gone      map[string]bool       // owners
 }
 
 type memoryRow struct {
@@ -40,8 +41,9 @@ type memoryAlias struct {
 }
 
 var (
-	_ Ledger = (*MemoryLedger)(nil)
-	_ Lister = (*MemoryLedger)(nil)
+	_ Ledger   = (*MemoryLedger)(nil)
+	_ Lister   = (*MemoryLedger)(nil)
+	_ Approver = (*MemoryLedger)(nil)
 )
 
 // Memory makes an empty ledger in memory.
@@ -107,50 +109,74 @@ func (l *MemoryLedger) Claim(_ context.Context, c Claim) (Row, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	place := l.place(c.Call.Run, c.Call.Turn, c.Call.Position)
-	if place != nil && place.operation != c.SeenAlias || place == nil && c.SeenAlias != "" {
-		if place == nil {
-			return Row{}, false, nil
-		}
-		return l.read(l.row(place.operation), c.Call.Run), false, nil
+	old := l.live(c.Identity)
+	generation := l.generation(c.Identity, old)
+	approval := l.approved(c, generation, now)
+	if !l.asSeen(c, old, now) || !l.named(c, now) || c.Approval != "" && approval == nil {
+		return l.inTheWay(c, old), false, nil
 	}
-	if u := l.row(c.Undoes); c.Undoes != "" && (u == nil || u.State != Done) {
-		return Row{}, false, nil
+	r := old
+	if old == nil || old.State == Done {
+		r = &memoryRow{Row: Row{Operation: newOperation(), Generation: generation, Created: now}}
 	}
-	r := l.live(c.Identity)
-	generation := 0
-	if old := l.lastReleased(c.Identity); old != nil {
-		generation = old.Generation + 1
-	}
-	switch {
-	case r == nil && c.Seen.Operation == "":
-		r = &memoryRow{Row: Row{Operation: newOperation(), Generation: generation, KeySince: now, Created: now}}
-	case r == nil || r.Operation != c.Seen.Operation || r.State != c.Seen.State || r.Token != c.Seen.Token:
-		return l.readOrZero(r, c.Call.Run), false, nil
-	case r.State == Free:
-		r.renewKey(now, c.KeyWindow)
-	case r.State == Done && expired(r, now):
-		old := r
-		r = &memoryRow{Row: Row{Operation: newOperation(), Generation: old.Generation, Key: old.Key, KeySince: old.KeySince, Unclear: old.Unclear, Created: now}}
-		r.renewKey(now, c.KeyWindow)
+	if old != nil && r != old {
+		r.Key, r.KeySince, r.Unclear = old.Key, old.KeySince, old.Unclear
 		delete(l.rows, old.Operation)
 		l.aliases = slices.DeleteFunc(l.aliases, func(a memoryAlias) bool { return a.operation == old.Operation })
-	default:
-		return l.readOrZero(r, c.Call.Run), false, nil
 	}
+	r.renewKey(now, c.KeyWindow)
 	r.Namespace, r.Identity, r.Fingerprint, r.Canonical, r.Tool = l.namespace, c.Identity, c.Call.Fingerprint, registry.CanonicalVersion, c.Call.Tool
 	r.State, r.Since, r.Token, r.Attempt, r.Owner, r.Settle = Running, now, c.Token, 1, l.owner, ""
 	r.Deadline = later(r.Deadline, now.Add(c.Deadline))
 	r.Key = registry.DownstreamKey(l.namespace, c.Identity, r.Generation)
 	r.ByPerson, r.SettledBy, r.SettledWhy = false, "", ""
-	r.Undoes, r.Resource, r.ResourceOut = c.Undoes, c.Resource, c.ResourceOut
+	r.Undoes, r.RepeatOf, r.Resource, r.ResourceOut = c.Undoes, c.RepeatOf, c.Resource, c.ResourceOut
 	r.Input, r.Result, r.HasResult = slices.Clone(c.Input), "", false
 	r.Claimer, r.Conversation = c.Call, c.Conversation
 	r.Expires = time.Time{}
 	r.keep = c.Keep
 	l.rows[r.Operation] = r
 	l.alias(memoryAlias{Alias: c.Call, namespace: l.namespace, operation: r.Operation, identity: c.Identity, repeat: c.Repeat})
+	if approval != nil {
+		approval.State, approval.Operation = Spent, r.Operation
+	}
 	return l.read(r, c.Call.Run), true, nil
+}
+
+// asSeen reports whether the place of the call and the row that holds its identity are as the claim has seen them, and
+// whether that row may be claimed.
+func (l *MemoryLedger) asSeen(c Claim, r *memoryRow, now time.Time) bool {
+	at := ""
+	if place := l.place(c.Call.Run, c.Call.Turn, c.Call.Position); place != nil {
+		at = place.operation
+	}
+	switch {
+	case at != c.SeenAlias:
+		return false
+	case r == nil:
+		return c.Seen.Operation == ""
+	case r.Operation != c.Seen.Operation || r.State != c.Seen.State || r.Token != c.Seen.Token:
+		return false
+	}
+	return r.State == Free || r.State == Done && expired(r, now)
+}
+
+// named reports whether the operations that the claim names can be undone and repeated.
+func (l *MemoryLedger) named(c Claim, now time.Time) bool {
+	u, r := l.row(c.Undoes), l.row(c.RepeatOf)
+	return (c.Undoes == "" || u != nil && u.State == Done) &&
+		(c.RepeatOf == "" || r != nil && r.State == Done && !expired(r, now))
+}
+
+// inTheWay is what the place of a call means, or else who holds the identity; zero if there is none.
+func (l *MemoryLedger) inTheWay(c Claim, live *memoryRow) Row {
+	if at := l.place(c.Call.Run, c.Call.Turn, c.Call.Position); at != nil && at.operation != c.SeenAlias {
+		live = l.row(at.operation)
+	}
+	if live == nil {
+		return Row{}
+	}
+	return l.read(live, c.Call.Run)
 }
 
 // Note implements Ledger.
@@ -238,6 +264,17 @@ func (l *MemoryLedger) lastReleased(identity string) *memoryRow {
 	return last
 }
 
+// generation is that of the row that a claim gets where r holds the identity.
+func (l *MemoryLedger) generation(identity string, r *memoryRow) int {
+	if r != nil {
+		return r.Generation
+	}
+	if last := l.lastReleased(identity); last != nil {
+		return last.Generation + 1
+	}
+	return 0
+}
+
 // place is the alias at the place of a call, nil for none.
 func (l *MemoryLedger) place(run string, turn, position int) *memoryAlias {
 	if turn <= 0 {
@@ -275,13 +312,6 @@ func (r *memoryRow) renewKey(now time.Time, window time.Duration) {
 	if r.Key == "" || now.After(r.KeySince.Add(window)) {
 		r.KeySince = now
 	}
-}
-
-func (l *MemoryLedger) readOrZero(r *memoryRow, run string) Row {
-	if r == nil {
-		return Row{}
-	}
-	return l.read(r, run)
 }
 
 func (l *MemoryLedger) read(r *memoryRow, run string) Row {

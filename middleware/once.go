@@ -166,6 +166,9 @@ func (g *guard) handle(ctx context.Context, c *registry.Call) (registry.Result, 
 	case info == nil && c.Turn == 0:
 		return g.next(ctx, c)
 	case info != nil && !info.Guarded(c.Turn):
+		if c.OnlyAsk {
+			return registry.Result{}, nil
+		}
 		return g.unguarded(ctx, c)
 	case info != nil && c.Refusal() == nil && c.Run.ID == "":
 		return registry.Result{}, ErrNoRun
@@ -204,17 +207,17 @@ type visit struct {
 func (g *guard) decide(ctx context.Context, v *visit) (res registry.Result, again bool, err error) {
 	c := v.Call
 	identity, _ := c.Operation()
-	undoes := c.Refusal() == nil && c.Info().Undoes != ""
+	undoes, repeats := c.Refusal() == nil && c.Info().Undoes != "", c.RepeatOf() != ""
 	q := Query{Run: c.Run.ID, Turn: c.Turn, Position: c.Position, Identity: identity}
-	if undoes {
-		q.Identity = "" // it depends on what is undone
+	if undoes || repeats {
+		q.Identity = "" // it depends on what is undone or repeated
 	}
 	row, _, err := g.find(ctx, c, q)
 	if err != nil {
 		return registry.Result{}, false, err
 	}
 	var target Row
-	seenAlias, known := "", row.Found == nil && !undoes
+	seenAlias, known := "", row.Found == nil && q.Identity != ""
 	if row.Found != nil {
 		seenAlias = row.Operation
 		switch same := sameCall(row.Found, c); {
@@ -230,10 +233,17 @@ func (g *guard) decide(ctx context.Context, v *visit) (res registry.Result, agai
 		}
 		return c.Refused(err), false, nil
 	}
-	if undoes {
-		if identity, target, err = g.undo(ctx, c); err != nil {
-			return registry.Result{}, false, err
+	switch {
+	case undoes:
+		identity, target, err = g.undo(ctx, c)
+	case repeats:
+		var no error
+		if identity, no, err = g.repeat(ctx, c); err == nil && no != nil {
+			return c.Refused(no), false, nil
 		}
+	}
+	if err != nil {
+		return registry.Result{}, false, err
 	}
 	if !known {
 		if row, _, err = g.find(ctx, c, Query{Run: c.Run.ID, Identity: identity}); err != nil {
@@ -252,24 +262,30 @@ func (g *guard) decide(ctx context.Context, v *visit) (res registry.Result, agai
 	if target.Operation != "" && target.State != Done {
 		return notUndoable(c, target), false, nil
 	}
-	return g.begin(ctx, v, Claim{Identity: identity, Undoes: target.Operation, Seen: row, SeenAlias: seenAlias})
+	return g.begin(ctx, v, Claim{Identity: identity, Undoes: target.Operation, RepeatOf: c.RepeatOf(), Seen: row, SeenAlias: seenAlias})
 }
 
 // begin claims an operation that is not, or no more, unless a limit or Admit is in the way.
 func (g *guard) begin(ctx context.Context, v *visit, claim Claim) (registry.Result, bool, error) {
 	c, row := v.Call, claim.Seen
+	claim.Repeat = claim.RepeatOf != "" // the budget counts it
+	generation := row.Generation
 	if row.State == Released {
 		claim.Seen = Row{}
-		claim.Repeat = row.Claimer.Run == c.Run.ID
+		generation++
+		claim.Repeat = claim.Repeat || row.Claimer.Run == c.Run.ID
 		if claim.Repeat && g.Repeats >= 0 && row.Repeats >= g.Repeats {
 			return tooOften(c), false, &RepeatError{Tool: c.Tool, Operation: row.Operation, Repeats: row.Repeats + 1}
 		}
 	}
-	if g.Admit != nil && !v.admitted {
+	if g.Admit != nil && !v.admitted && !c.OnlyAsk {
 		if res, err := g.Admit(ctx, c); err != nil || res != nil {
 			return deref(res), false, err
 		}
 		v.admitted = true
+	}
+	if res, err := g.approve(ctx, c, &claim, generation); err != nil || res != nil || c.OnlyAsk {
+		return deref(res), false, err
 	}
 	return g.claim(ctx, v, claim)
 }
@@ -333,6 +349,7 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 		}
 		return registry.Result{}, true, nil
 	}
+	c.Approved()
 	a := g.attempt(ctx, c, row, true)
 	held.End()
 	a.began = began

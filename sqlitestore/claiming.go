@@ -18,36 +18,47 @@ type claiming struct {
 	r   record // of the operation that was won
 	won bool
 
-	placed bool // an alias stands at the place of the call that is to go
+	undoes, repeatOf int64 // the operations that the claim names, 0 for none
+	placed           bool  // an alias stands at the place of the call that is to go
+}
+
+func newClaiming(s *Store, c middleware.Claim) claiming {
+	return claiming{s: s, c: c, undoes: idOf(c.Undoes), repeatOf: idOf(c.RepeatOf)}
+}
+
+// foreign reports that the claim names what is no operation of any ledger of ours.
+func (n *claiming) foreign() bool {
+	return n.undoes == 0 && n.c.Undoes != "" || n.repeatOf == 0 && n.c.RepeatOf != ""
 }
 
 // first is the claim of what has never been claimed, in one statement. Where it does not win, [claiming.run] decides.
 func (n *claiming) first(x *tx) error {
-	undoes := idOf(n.c.Undoes)
-	if n.c.Undoes != "" && undoes == 0 {
+	if n.foreign() {
 		return nil
 	}
 	n.x, n.now = x, n.s.f.now()
 	n.r = record{Row: middleware.Row{KeySince: n.now, Created: n.now}, id: newID(n.now)}
-	changed, err := x.exec(insertOperation, append(n.arguments(undoes), -1)...)
+	changed, err := x.exec(insertOperation, append(n.arguments(), -1)...)
 	if sameKey(err) { // of the place of the call, most likely
 		return nil
 	}
 	if n.won = changed == 1; n.won {
-		n.fill(undoes)
+		n.fill()
 	}
 	return err
 }
 
 func (n *claiming) run(x *tx) error {
 	n.x, n.now = x, n.s.f.now()
-	undoes := idOf(n.c.Undoes)
-	if n.c.Undoes != "" && undoes == 0 {
+	if n.foreign() {
 		return errUndo
 	}
 	won, err := n.place()
 	if err == nil && won {
-		won, err = n.take(undoes)
+		won, err = n.take()
+	}
+	if err == nil && won {
+		won, err = n.spend()
 	}
 	if err == nil && won {
 		err = n.point()
@@ -58,7 +69,7 @@ func (n *claiming) run(x *tx) error {
 	if !won {
 		return errUndo
 	}
-	n.fill(undoes)
+	n.fill()
 	n.r.Repeats, err = n.s.repeats(x, n.c.Call.Run, n.r.Identity)
 	n.won = err == nil
 	return err
@@ -104,7 +115,7 @@ func (n *claiming) point() error {
 }
 
 // take makes or takes the operation's row.
-func (n *claiming) take(undoes int64) (bool, error) {
+func (n *claiming) take() (bool, error) {
 	c, r := &n.c, &n.r
 	*r = record{Row: middleware.Row{KeySince: n.now, Created: n.now}}
 	if _, err := n.x.one(lowestID, []any{&r.id}); err != nil {
@@ -123,10 +134,10 @@ func (n *claiming) take(undoes int64) (bool, error) {
 		}
 	}
 	if c.Seen.State == middleware.Free {
-		changed, err := n.x.exec(claimFree, append(n.arguments(undoes), pack(c.Seen.Token))...)
+		changed, err := n.x.exec(claimFree, append(n.arguments(), pack(c.Seen.Token))...)
 		return changed == 1, err
 	}
-	changed, err := n.x.exec(insertOperation, append(n.arguments(undoes), r.Generation-1)...)
+	changed, err := n.x.exec(insertOperation, append(n.arguments(), r.Generation-1)...)
 	if err != nil || changed == 1 {
 		return changed == 1, err
 	}
@@ -135,7 +146,7 @@ func (n *claiming) take(undoes int64) (bool, error) {
 		return false, err
 	}
 	r.Generation = last + 1
-	changed, err = n.x.exec(insertOperation, append(n.arguments(undoes), last)...)
+	changed, err = n.x.exec(insertOperation, append(n.arguments(), last)...)
 	return changed == 1, err
 }
 
@@ -166,8 +177,19 @@ func (n *claiming) seen() (bool, error) {
 	}
 }
 
+// spend uses the approval up, if that is for this very claim. A claim that needs none has nothing to spend.
+func (n *claiming) spend() (bool, error) {
+	c, call := &n.c, &n.c.Call
+	if c.Approval == "" {
+		return true, nil
+	}
+	changed, err := n.x.exec(spendApproval, n.s.namespace, call.Run, call.Tool, pack(call.Fingerprint), call.Turn, call.Position,
+		pack(c.Identity), n.r.Generation, n.now.UnixNano(), c.Approval, operationOf(n.r.id))
+	return changed == 1, err
+}
+
 // arguments are those of insertOperation and claimFree.
-func (n *claiming) arguments(undoes int64) []any {
+func (n *claiming) arguments() []any {
 	c, r, call, now := &n.c, &n.r, &n.c.Call, n.now.UnixNano()
 	r.owner = n.s.f.owners.id
 	r.Key = registry.DownstreamKey(n.s.namespace, c.Identity, r.Generation)
@@ -177,13 +199,14 @@ func (n *claiming) arguments(undoes int64) []any {
 	}
 	return []any{
 		r.id, n.s.namespace, pack(c.Identity), pack(call.Fingerprint), registry.CanonicalVersion, call.Tool, pack(c.Token), deadline,
-		r.owner, r.Generation, pack(r.Key), r.KeySince.UnixNano(), r.Unclear, numberOrNull(undoes), packOrNull(c.Resource), c.ResourceOut,
+		r.owner, r.Generation, pack(r.Key), r.KeySince.UnixNano(), r.Unclear, numberOrNull(n.undoes), packOrNull(c.Resource), c.ResourceOut,
 		call.Run, call.Turn, call.Position, call.CallID, pack(call.Arguments), c.Conversation, now, int64(c.Keep), c.Input,
+		numberOrNull(n.repeatOf),
 	}
 }
 
 // fill is the row as it is now.
-func (n *claiming) fill(undoes int64) {
+func (n *claiming) fill() {
 	c, r := &n.c, &n.r
 	row := middleware.Row{
 		Identity: c.Identity, Fingerprint: c.Call.Fingerprint, Canonical: registry.CanonicalVersion, Tool: c.Call.Tool,
@@ -192,7 +215,7 @@ func (n *claiming) fill(undoes int64) {
 		Resource: c.Resource, ResourceOut: c.ResourceOut, Late: r.Late, Input: bytes.Clone(c.Input),
 		Claimer: c.Call, Conversation: c.Conversation, Created: stored(r.Created), Since: stored(n.now),
 	}
-	*r = record{Row: row, id: r.id, owner: r.owner, undoes: undoes, keep: int64(c.Keep)}
+	*r = record{Row: row, id: r.id, owner: r.owner, undoes: n.undoes, repeatOf: n.repeatOf, keep: int64(c.Keep)}
 }
 
 // stored is a time as it is read back.

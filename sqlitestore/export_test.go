@@ -7,7 +7,11 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"os"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/toolonce/toolonce/middleware"
 )
 
 // Die lets the lock of the store's owner go, as the end of its process would.
@@ -85,4 +89,28 @@ func (s *Store) Held() (n int) {
 		return true
 	})
 	return n
+}
+
+// ApprovalPlans are how the queries of approvals find their rows.
+func (s *Store) ApprovalPlans(states ...middleware.ApprovalState) (plans []string, err error) {
+	for _, q := range []string{listingApprovals(states), countingApproval, spendApproval, decideApproval, lastApproval} {
+		err := s.f.reader.each(context.Background(), "EXPLAIN QUERY PLAN "+q, func(rows *sql.Rows) error {
+			plans = append(plans, "")
+			var unused int
+			return rows.Scan(&unused, &unused, &unused, &plans[len(plans)-1])
+		}, make([]any, parameters(q))...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return plans, nil
+}
+
+// parameters counts those of a query.
+func parameters(query string) int {
+	for n := 1; ; n++ {
+		if !strings.Contains(query, "?"+strconv.Itoa(n)) {
+			return n - 1
+		}
+	}
 }

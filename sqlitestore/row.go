@@ -17,7 +17,7 @@ import (
 // columns of operations, in the order of [record.dest].
 var columns = strings.Fields(`
 	id identity fingerprint canonical tool state token attempt deadline owner settle settler
-	generation key key_since unclear by_person undoes resource resource_out late
+	generation key key_since unclear by_person undoes repeat_of resource resource_out late
 	run turn position call_id arguments conversation created since done_at keep expires settled_by settled_why
 	input result`)
 
@@ -29,16 +29,16 @@ var (
 // record is a row as it is stored.
 type record struct {
 	middleware.Row
-	id, owner, settler, undoes, keep int64
-	result, settle                   sql.NullString
+	id, owner, settler, undoes, repeatOf, keep int64
+	result, settle                             sql.NullString
 }
 
 func (r *record) dest() []any {
 	return []any{
 		&r.id, (*hash)(&r.Identity), (*hash)(&r.Fingerprint), &r.Canonical, &r.Tool, (*string)(&r.State), (*hash)(&r.Token),
 		&r.Attempt, (*moment)(&r.Deadline), &r.owner, &r.settle, &r.settler,
-		&r.Generation, (*hash)(&r.Key), (*moment)(&r.KeySince), &r.Unclear, &r.ByPerson, (*number)(&r.undoes), (*hash)(&r.Resource),
-		&r.ResourceOut, &r.Late,
+		&r.Generation, (*hash)(&r.Key), (*moment)(&r.KeySince), &r.Unclear, &r.ByPerson, (*number)(&r.undoes), (*number)(&r.repeatOf),
+		(*hash)(&r.Resource), &r.ResourceOut, &r.Late,
 		&r.Claimer.Run, &r.Claimer.Turn, &r.Claimer.Position, &r.Claimer.CallID, (*hash)(&r.Claimer.Arguments), &r.Conversation,
 		(*moment)(&r.Created), (*moment)(&r.Since), (*moment)(&r.DoneAt), &r.keep, (*moment)(&r.Expires), &r.SettledBy, &r.SettledWhy,
 		&r.Input, &r.result,
@@ -58,6 +58,9 @@ func (s *Store) row(ctx context.Context, r *record) (middleware.Row, error) {
 	row.Namespace, row.Operation = s.namespace, operationOf(r.id)
 	if r.undoes != 0 {
 		row.Undoes = operationOf(r.undoes)
+	}
+	if r.repeatOf != 0 {
+		row.RepeatOf = operationOf(r.repeatOf)
 	}
 	row.Claimer.Tool, row.Claimer.Fingerprint = r.Tool, r.Fingerprint
 	row.Result, row.HasResult, row.Settle = r.result.String, r.result.Valid, r.settle.String

@@ -31,6 +31,7 @@ CREATE TABLE operations (
 	unclear      INTEGER NOT NULL DEFAULT 0,
 	by_person    INTEGER NOT NULL DEFAULT 0,
 	undoes       INTEGER,
+	repeat_of    INTEGER,
 	resource     ANY,
 	resource_out TEXT    NOT NULL,
 	late         INTEGER NOT NULL DEFAULT 0,
@@ -88,6 +89,35 @@ CREATE TRIGGER operations_claimed AFTER INSERT ON operations WHEN new.turn > 0 B
 END;
 
 CREATE INDEX aliases_repeats ON aliases (namespace, run, repeats) WHERE repeats IS NOT NULL;
+
+-- The questions whether a call may run, numbered as they came, and what people answered.
+CREATE TABLE approvals (
+	number       INTEGER PRIMARY KEY,
+	id           TEXT    NOT NULL UNIQUE,
+	namespace    TEXT    NOT NULL,
+	state        TEXT    NOT NULL CHECK (state IN ('pending', 'approved', 'denied', 'spent')),
+	run          TEXT    NOT NULL,
+	turn         INTEGER NOT NULL,
+	position     INTEGER NOT NULL,
+	call_id      TEXT    NOT NULL,
+	tool         TEXT    NOT NULL,
+	arguments    ANY     NOT NULL,
+	fingerprint  ANY     NOT NULL,
+	identity     ANY     NOT NULL,
+	generation   INTEGER NOT NULL,
+	conversation TEXT    NOT NULL,
+	input        BLOB,
+	repeat_of    TEXT    NOT NULL,
+	asked        INTEGER NOT NULL,
+	expires      INTEGER NOT NULL,
+	decided      INTEGER NOT NULL DEFAULT 0,
+	decided_by   TEXT    NOT NULL DEFAULT '',
+	why          TEXT    NOT NULL DEFAULT '',
+	operation    TEXT    NOT NULL DEFAULT '' -- that it was spent on
+) STRICT;
+
+CREATE INDEX approvals_place ON approvals (namespace, run, turn, position);
+CREATE INDEX approvals_state ON approvals (namespace, state);
 
 -- The runs of the journal. Who has one writes under its token, which is new whenever the run is taken.
 CREATE TABLE runs (

@@ -50,9 +50,10 @@ type Store struct {
 }
 
 var (
-	_ middleware.Ledger = (*Store)(nil)
-	_ middleware.Lister = (*Store)(nil)
-	_ journal.Journal   = (*Store)(nil)
+	_ middleware.Ledger   = (*Store)(nil)
+	_ middleware.Lister   = (*Store)(nil)
+	_ middleware.Approver = (*Store)(nil)
+	_ journal.Journal     = (*Store)(nil)
 )
 
 // file is what all views share.
@@ -88,10 +89,10 @@ func (s *Store) DeclareGone(ctx context.Context, owner string) error {
 	return s.f.wrap("declaring an owner gone in", s.f.owners.declare(ctx, s.f, owner))
 }
 
-// Namespaces lists the names of the tenants that have operations, in order.
+// Namespaces lists the names of the tenants that have operations or approvals, in order.
 func (s *Store) Namespaces(ctx context.Context) ([]string, error) {
 	var names []string
-	err := s.f.reader.each(ctx, `SELECT DISTINCT namespace FROM operations ORDER BY namespace`, func(rows *sql.Rows) error {
+	err := s.f.reader.each(ctx, `SELECT namespace FROM operations UNION SELECT namespace FROM approvals ORDER BY namespace`, func(rows *sql.Rows) error {
 		names = append(names, "")
 		return rows.Scan(&names[len(names)-1])
 	})

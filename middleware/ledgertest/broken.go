@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/toolonce/toolonce/middleware"
@@ -23,7 +24,7 @@ type BrokenLedger struct {
 // Broken gives ledgers that break a promise each. They show that the cases tell, and what a guard does on top of such
 // a ledger.
 func Broken() []BrokenLedger {
-	return append(brokenClaims(), brokenChanges()...)
+	return slices.Concat(brokenClaims(), brokenChanges(), brokenApprovals())
 }
 
 func brokenClaims() []BrokenLedger {
@@ -108,10 +109,15 @@ func brokenChanges() []BrokenLedger {
 
 // fault is what is wrong with a ledger. Its functions are nil where nothing is.
 type fault struct {
-	claim  func(ctx context.Context, l middleware.Ledger, c middleware.Claim) (middleware.Row, bool, error)
+	claim  claimer
 	change func(ctx context.Context, l middleware.Ledger, t middleware.Transition) (middleware.Row, error)
 	read   func(*middleware.Row) // bends each row that is read
+
+	approval func(*middleware.Approval) // bends each approval that is read
 }
+
+// claimer claims from a sound ledger.
+type claimer func(ctx context.Context, l middleware.Ledger, c middleware.Claim) (middleware.Row, bool, error)
 
 // faulty makes a Wrap that gives all processes of a system one fault.
 func faulty(f func() *fault) func(System) System {

@@ -67,7 +67,7 @@ func claimRow(p *probe) {
 	l := p.sys.Open()
 	target := p.become(l, p.second(l), middleware.Done)
 	c := p.claim()
-	c.Undoes, c.Resource, c.ResourceOut = target.Operation, "resource", "id"
+	c.Undoes, c.RepeatOf, c.Resource, c.ResourceOut = target.Operation, target.Operation, "resource", "id"
 	got := p.win(l, c)
 	p.same("Claim and Find after it", got, p.row(l, got.Operation))
 	wanted := middleware.Row{
@@ -75,7 +75,7 @@ func claimRow(p *probe) {
 		Identity: c.Identity, Fingerprint: c.Call.Fingerprint, Canonical: registry.CanonicalVersion, Tool: c.Call.Tool,
 		State: middleware.Running, Token: c.Token, Attempt: 1,
 		Key:    registry.DownstreamKey(target.Namespace, c.Identity, 0),
-		Undoes: c.Undoes, Resource: c.Resource, ResourceOut: c.ResourceOut, Input: c.Input,
+		Undoes: c.Undoes, RepeatOf: c.RepeatOf, Resource: c.Resource, ResourceOut: c.ResourceOut, Input: c.Input,
 		Claimer: c.Call, Conversation: c.Conversation,
 		Deadline: got.Deadline, KeySince: got.KeySince, Created: got.Created, Since: got.Since, // looked at below
 	}
@@ -182,9 +182,11 @@ func claimWithoutTurn(p *probe) {
 
 func undoOfNothing(p *probe) {
 	l := p.sys.Open()
-	c := p.claim()
-	c.Undoes = "op_nothing"
-	p.refused(l, c)
+	for _, id := range noOperations {
+		c := p.claim()
+		c.Undoes = id
+		p.refused(l, c)
+	}
 }
 
 func claimIDs(p *probe) {

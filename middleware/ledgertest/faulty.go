@@ -2,8 +2,10 @@ package ledgertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/toolonce/toolonce/middleware"
 )
@@ -22,7 +24,7 @@ type Faulty struct {
 
 // Op is one call of a ledger.
 type Op struct {
-	Method    string          // Claim, Find, Change, Note or List
+	Method    string          // Claim, Find, Change, Note, List, Ask, Decide or Approvals
 	Step      middleware.Step // of a Change, else 0
 	Operation string          // that Find, Change or Note names, "" for none
 }
@@ -104,6 +106,49 @@ func (f *Faulty) List(ctx context.Context, states []middleware.State, limit int)
 	return rows, err
 }
 
+// Ask implements middleware.Approver. As the other two methods of that, it is an error where the ledger within is not one.
+func (f *Faulty) Ask(ctx context.Context, a middleware.Approval, expires time.Duration) (got middleware.Approval, err error) {
+	err = f.approve(ctx, "Ask", func(l middleware.Approver) (err error) {
+		got, err = l.Ask(ctx, a, expires)
+		return err
+	}, func() { got = middleware.Approval{} })
+	return got, err
+}
+
+// Decide implements middleware.Approver.
+func (f *Faulty) Decide(ctx context.Context, d middleware.Decision) (got middleware.Approval, err error) {
+	err = f.approve(ctx, "Decide", func(l middleware.Approver) (err error) {
+		got, err = l.Decide(ctx, d)
+		return err
+	}, func() { got = middleware.Approval{} })
+	return got, err
+}
+
+// Approvals implements middleware.Approver.
+func (f *Faulty) Approvals(ctx context.Context, states ...middleware.ApprovalState) (all []middleware.Approval, err error) {
+	err = f.approve(ctx, "Approvals", func(l middleware.Approver) (err error) {
+		all, err = l.Approvals(ctx, states...)
+		return err
+	}, func() { all = nil })
+	return all, err
+}
+
+func (f *Faulty) approve(ctx context.Context, method string, do func(middleware.Approver) error, lose func()) error {
+	l, err := approver(f.Ledger)
+	if err != nil {
+		return err
+	}
+	return f.call(ctx, Op{Method: method}, func() error { return do(l) }, lose)
+}
+
+// approver is the ledger as an Approver. The error matches errors.ErrUnsupported.
+func approver(l middleware.Ledger) (middleware.Approver, error) {
+	if a, ok := l.(middleware.Approver); ok {
+		return a, nil
+	}
+	return nil, fmt.Errorf("ledgertest: looking for approvals: a %T keeps none: %w", l, errors.ErrUnsupported)
+}
+
 // call makes a call between Before and After. lose forgets its answer.
 func (f *Faulty) call(ctx context.Context, op Op, do func() error, lose func()) error {
 	if f.Before != nil {
@@ -122,6 +167,7 @@ func (f *Faulty) call(ctx context.Context, op Op, do func() error, lose func()) 
 }
 
 var (
-	_ middleware.Ledger = (*Faulty)(nil)
-	_ middleware.Lister = (*Faulty)(nil)
+	_ middleware.Ledger   = (*Faulty)(nil)
+	_ middleware.Lister   = (*Faulty)(nil)
+	_ middleware.Approver = (*Faulty)(nil)
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/middleware/ledgertest"
@@ -39,6 +40,14 @@ func everyOp(ctx context.Context, l *ledgertest.Faulty, token string) map[string
 	_, errs["Note"] = l.Note(ctx, row.Operation, middleware.Alias{Run: "run", Turn: 2})
 	_, errs["List"] = l.List(ctx, nil, 0)
 	_, errs["Change"] = l.Change(ctx, middleware.Transition{Step: middleware.Doubt, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt})
+	call := middleware.Alias{Run: "run", Turn: 3}
+	a, err := l.Ask(ctx, middleware.Approval{Call: call}, time.Hour)
+	if err != nil && a.ID != "" {
+		err = errors.New("an answer came with the error")
+	}
+	errs["Ask"] = err
+	_, errs["Decide"] = l.Decide(ctx, middleware.Decision{Run: call.Run, Turn: call.Turn, Approve: true})
+	_, errs["Approvals"] = l.Approvals(ctx)
 	return errs
 }
 
@@ -53,6 +62,9 @@ func TestFaultyBeforeMakesNoCall(t *testing.T) {
 	if rows, err := inner.List(t.Context(), nil, 0); err != nil || len(rows) != 0 {
 		t.Errorf("a claim that was not made left %d rows, error %v", len(rows), err)
 	}
+	if all, err := inner.Approvals(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("a question that was not asked left %d approvals, error %v", len(all), err)
+	}
 }
 
 func TestFaultyAfterLosesTheAnswerOfACallThatWasMade(t *testing.T) {
@@ -66,6 +78,9 @@ func TestFaultyAfterLosesTheAnswerOfACallThatWasMade(t *testing.T) {
 	row, ok, err := inner.Find(t.Context(), middleware.Query{Run: "run", Turn: 2})
 	if err != nil || !ok || row.State != middleware.InDoubt || row.Token != "t" {
 		t.Errorf("want the claim, the note and the change made; found %v, error %v, row %+v", ok, err, row)
+	}
+	if all, err := inner.Approvals(t.Context(), middleware.Approved); err != nil || len(all) != 1 {
+		t.Errorf("want the question asked and approved; found %d, error %v", len(all), err)
 	}
 }
 
@@ -86,9 +101,12 @@ func TestFailIsForTheFirstCallsOfAKind(t *testing.T) {
 	}
 }
 
-func TestFaultyOverALedgerWithoutAListSaysSo(t *testing.T) {
+func TestFaultyOverALedgerWithoutAListOrApprovalsSaysSo(t *testing.T) {
 	l := &ledgertest.Faulty{Ledger: struct{ middleware.Ledger }{middleware.Memory()}}
 	if _, err := l.List(t.Context(), nil, 0); err == nil {
 		t.Error("want an error")
+	}
+	if _, err := l.Approvals(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("want ErrUnsupported, got %v", err)
 	}
 }

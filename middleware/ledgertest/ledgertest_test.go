@@ -1,6 +1,8 @@
 package ledgertest_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/toolonce/toolonce/middleware"
@@ -22,6 +24,29 @@ func memorySystem(*testing.T) ledgertest.System {
 func TestMemoryLedgerKeepsTheContract(t *testing.T) { ledgertest.Run(t, memorySystem) }
 
 func TestBrokenLedgersFailTheirCasesAndNoOthers(t *testing.T) { ledgertest.RunBroken(t, memorySystem) }
+
+// TestOfALedgerWithoutApprovalsTheRestIsChecked has a ledger of which only the methods of Ledger show.
+func TestOfALedgerWithoutApprovalsTheRestIsChecked(t *testing.T) {
+	type bare struct{ middleware.Ledger }
+	sys := func() ledgertest.System {
+		sound := memorySystem(t)
+		return ledgertest.System{
+			Open: func() middleware.Ledger { return bare{sound.Open()} },
+			Kill: func(l middleware.Ledger) { sound.Kill(l.(bare).Ledger) },
+			Namespace: func(l middleware.Ledger, name string) middleware.Ledger {
+				return bare{sound.Namespace(l.(bare).Ledger, name)}
+			},
+		}
+	}
+	for _, c := range ledgertest.Cases() {
+		err := c.Check(t.Context(), sys())
+		if strings.HasPrefix(c.Rule, "Approver") && !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%q: want ErrUnsupported, got %v", c.Name, err)
+		} else if !strings.HasPrefix(c.Rule, "Approver") && err != nil {
+			t.Errorf("%q: %v", c.Name, err)
+		}
+	}
+}
 
 func TestCasesHaveNamesOfTheirOwn(t *testing.T) {
 	seen := map[string]bool{}

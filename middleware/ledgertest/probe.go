@@ -281,7 +281,8 @@ func (p *probe) only(what string, before, after middleware.Row, fields ...string
 	}
 }
 
-func diff(a, b middleware.Row) (d []string) {
+// diff compares two rows, or two approvals.
+func diff[T any](a, b T) (d []string) {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range va.NumField() {
 		name, x, y := va.Type().Field(i).Name, va.Field(i).Interface(), vb.Field(i).Interface()
