@@ -1,6 +1,8 @@
 # Everything a developer runs. The gate, .ci/run, calls the same targets.
 GOLANGCI_LINT_VERSION = v2.15.0
 LINT = bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+# mcp is a module of its own, so that nobody else gets what it depends on.
+each = set -e; for m in . mcp; do (cd $$m; $(1)); done
 
 .PHONY: help test race lint fmt field crash bench demo
 
@@ -8,14 +10,14 @@ help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 8
 
 test: ## run the tests
-	go test ./...
+	@$(call each,go test ./...)
 
+race: export GORACE = atexit_sleep_ms=0
 race: ## run the tests with the race detector
-	GORACE=atexit_sleep_ms=0 go test -race ./...
+	@$(call each,go test -race ./...)
 
 lint: $(LINT) ## run the linters, go vet among them
-	$(LINT) run ./...
-	go mod tidy -diff
+	@$(call each,$(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...; go mod tidy -diff)
 
 $(LINT):
 	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
@@ -31,6 +33,7 @@ field: ## check the verdicts on saved transcripts, in TOOLONCE_FIELD_DATA
 
 crash: ## kill real processes at every point of a guarded call and of a run
 	go test -count=1 -v -run '^TestKilled' ./sqlitestore ./agent
+	cd mcp && go test -count=1 -v -run '^TestKilled' ./cmd/toolonce-gateway
 
 bench: ## measure, each figure beside its floor
 	go test -run '^$$' -bench . -benchtime 2s ./registry/... ./middleware ./sqlitestore ./agent
