@@ -41,6 +41,9 @@ func add[In, Out any](r *Registry, t Tool[In, Out]) error {
 		return err
 	}
 	out, err := codec.OutputResource(reflect.TypeFor[Out]())
+	if err == nil {
+		err = unwritable[Out]()
+	}
 	if err != nil {
 		return err
 	}
@@ -172,6 +175,7 @@ func check(i *Info) error {
 		bad(i.Undoes != "", "Undoes needs a NonIdempotentWrite: its record is what releases the operation it undoes")
 		bad(i.Keep > 0, "Keep is of no use: an %v is no obstacle to the next one", i.Effect)
 	}
+	bad(i.Keyed && i.Effect == Read, `once:"key" is of no use with Read, which runs each time it is called; drop the tag, or say what the tool changes`)
 	bad(i.Keyed && i.Effect == IdempotentWrite, `once:"key" is of no use: an IdempotentWrite is identified by its call; drop the tag or make the tool a NonIdempotentWrite`)
 	bad(i.Keyed && i.Identity == ByCall, `ByCall and once:"key" exclude each other: drop one`)
 	bad(i.codec.HasResource() && i.ResourceOut != "", `once:"resource" is on the input and on the output: one of them names the thing that can be undone; drop the other`)
@@ -211,6 +215,21 @@ func (r *Registry) checkUndoes() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// unwritable finds results that no JSON can be made of before one is lost.
+func unwritable[Out any]() (err error) {
+	defer func() { _ = recover() }() // of a method of the type, which does not expect a zero value
+	var zero Out
+	if _, bad := errors.AsType[*json.UnsupportedTypeError](marshal(zero)); bad {
+		return fmt.Errorf("its result, a %v, cannot be written as JSON: return a type without channels, functions and complex numbers", reflect.TypeFor[Out]())
+	}
+	return nil
+}
+
+func marshal(v any) error {
+	_, err := json.Marshal(v)
+	return err
 }
 
 // text is what the model reads of a value: a Go string as it is, "" as success, all else as JSON.

@@ -65,7 +65,13 @@ func TestWiringMistakesAreFoundBeforeTheFirstCallAndSayTheMend(t *testing.T) {
 		add  func(*registry.Registry)
 		want string
 	}{
-		"misspelt tag key":      {tool[ones](nil), `struct tag key "oncee": write "once"`},
+		"misspelt tag key": {tool[ones](nil), `struct tag key "oncee": write "once"`},
+		"a key on a read": {func(r *registry.Registry) {
+			registry.Add(r, registry.Tool[keyed, string]{Name: "t", Effect: registry.Read, Run: func(context.Context, keyed) (string, error) { return "", nil }})
+		}, "of no use with Read"},
+		"a result without JSON": {func(r *registry.Registry) {
+			registry.Add(r, registry.Tool[in, chan int]{Name: "t", Effect: registry.Read, Run: func(context.Context, in) (chan int, error) { return nil, nil }})
+		}, "a chan int, cannot be written as JSON"},
 		"no effect":             {tool(func(t *registry.Tool[in, string]) { t.Effect = 0 }), "no Effect: say Read (safe to repeat)"},
 		"unknown effect":        {tool(func(t *registry.Tool[in, string]) { t.Effect = 9 }), "no Effect"},
 		"bad name":              {tool(func(t *registry.Tool[in, string]) { t.Name = "a b" }), `adding tool "a b": bad name: use 1 to 64 of`},
