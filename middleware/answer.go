@@ -56,11 +56,12 @@ func sharesResult(c *registry.Call, row *Row) bool {
 	return first.Scope() == c.Run.Scope() || c.Info() != nil && c.Info().ShareResult
 }
 
-func unknown(_ *visit, row *Row) registry.Result {
-	return registry.Envelope{
-		Status: registry.OutcomeUnknown, Operation: row.Operation, Tool: row.Tool, Since: row.Since,
-		Note: "It may or may not have happened. Do not retry it; a person must check.",
-	}.Result()
+func unknown(v *visit, row *Row) registry.Result {
+	note := "It may or may not have happened. Do not retry it; a person must check."
+	if info := v.Info(); info != nil && info.HasLookup {
+		note = "It may or may not have happened. Do not retry it: it will be looked up, and still done if it was not."
+	}
+	return registry.Envelope{Status: registry.OutcomeUnknown, Operation: row.Operation, Tool: row.Tool, Since: row.Since, Note: note}.Result()
 }
 
 func inProgress(_ *visit, row *Row) registry.Result {

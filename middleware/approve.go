@@ -33,21 +33,37 @@ func (g *guard) repeat(ctx context.Context, c *registry.Call) (identity string, 
 	case !row.DoneAt.Before(c.Asked):
 		no = errors.New("the user has not asked again since this was done; it was not done again")
 	}
-	h := sha256.Sum256([]byte("repeat\x00" + base + "\x00" + row.Operation))
-	return hex.EncodeToString(h[:]), no, nil
+	return repeatIdentity(base, row.Operation), no, nil
+}
+
+// repeatIdentity is the identity of a repeat on purpose: its own without that, and the operation that it repeats.
+func repeatIdentity(identity, operation string) string {
+	h := sha256.Sum256([]byte("repeat\x00" + identity + "\x00" + operation))
+	return hex.EncodeToString(h[:])
+}
+
+// needsApproval asks the tool's NeedsApproval, up to the tool's Timeout.
+func (g *guard) needsApproval(ctx context.Context, c *registry.Call) (bool, error) {
+	if !c.Info().HasApproval {
+		return false, nil
+	}
+	asked, needs := *c, false // what does not return must not meet the call again
+	o, _ := g.within(ctx, func(ctx context.Context, c *registry.Call) (res registry.Result, err error) {
+		needs, err = c.NeedsApproval(ctx)
+		return res, err
+	}, &asked)
+	if o.err != nil {
+		return false, fmt.Errorf("middleware: asking whether a call of %s needs an approval: %w", c.Tool, o.err)
+	}
+	return needs, nil
 }
 
 // approve finds the approval that a claim needs. A result tells the model that it was denied.
 func (g *guard) approve(ctx context.Context, c *registry.Call, claim *Claim, generation int) (*registry.Result, error) {
-	needs := claim.RepeatOf != "" && c.Info().Repeat == registry.RepeatApproved
-	if !needs && c.Info().HasApproval {
-		var err error
-		if needs, err = c.NeedsApproval(ctx); err != nil {
-			return nil, fmt.Errorf("middleware: asking whether a call of %s needs an approval: %w", c.Tool, err)
+	if claim.RepeatOf == "" || c.Info().Repeat != registry.RepeatApproved {
+		if needs, err := g.needsApproval(ctx, c); err != nil || !needs {
+			return nil, err
 		}
-	}
-	if !needs {
-		return nil, nil
 	}
 	approver, ok := g.ledger.(Approver)
 	switch {

@@ -349,7 +349,7 @@ func (a *attempt) report(row Row, o *outcome, stored bool) stage {
 		}
 		return a.tell(a.g.doneAnswer(a.caller, &row, a.own, a.repeats), nil)
 	case InDoubt:
-		return a.tell(unknown(nil, &row), nil)
+		return a.tell(unknown(&visit{Call: a.call}, &row), nil)
 	case Running:
 		return a.tell(inProgress(nil, &row), nil)
 	case Free:

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"errors"
 
 	"github.com/toolonce/toolonce/registry"
 )
@@ -12,7 +13,7 @@ import (
 //	res, err := known(ctx, &call)
 //
 // Nothing is run, claimed, settled, waited for, noted or counted, and what comes after it in the chain is not called. A
-// Result without a Verdict says that the ledger knows nothing of the call, or that it surely did not happen.
+// Result without a Verdict says that the ledger knows nothing of the call; that it surely did not happen is failed.
 //
 // The call is found by its place, else by what it means. Of a done operation the call that executed it reads the tool's
 // own output: the one at the claimer's place, or, where the place tells nothing, the one with the claimer's call id, tool
@@ -40,8 +41,10 @@ func (g *guard) known(ctx context.Context, c *registry.Call) (registry.Result, e
 	switch {
 	case row.Found != nil && !same:
 		return occupied(c, &row), nil
-	case row.Operation == "" || row.State == Free:
+	case row.Operation == "":
 		return registry.Result{}, nil
+	case row.State == Free:
+		return c.Failed(row.Operation, errors.New("it surely did not happen")), nil
 	case own && row.HasResult && (row.State == Done || row.State == Released):
 		return registry.Result{Content: g.present(row.Result), Verdict: registry.Replayed, Operation: row.Operation}, nil
 	case !same && !own && (row.State == Released || row.Expired()):
@@ -70,7 +73,10 @@ func (g *guard) recall(ctx context.Context, c *registry.Call) (row Row, same boo
 	if identity == "" {
 		return Row{}, false, nil
 	}
-	if c.Info().Undoes != "" {
+	switch {
+	case c.RepeatOf() != "":
+		identity = repeatIdentity(identity, c.RepeatOf())
+	case c.Info().Undoes != "":
 		if identity, _, err = g.undo(ctx, c); err != nil {
 			return Row{}, false, err
 		}

@@ -127,17 +127,17 @@ func TestWhatRunsOrIsInDoubtIsKnownAtOnceAndNobodyIsAsked(t *testing.T) {
 		end <- errTimeout
 		want(t, <-answered, registry.OutcomeUnknown)
 		for _, c := range places {
-			want(t, known(t, l, c), registry.OutcomeUnknown, "a person must check")
+			want(t, known(t, l, c), registry.OutcomeUnknown, "it will be looked up")
 		}
 	})
 }
 
-func TestWhatSurelyDidNotHappenIsNotKnown(t *testing.T) {
+func TestWhatSurelyDidNotHappenMayBeCalledAgain(t *testing.T) {
 	w, l := newWorld(t), middleware.Memory()
 	w.run = func(context.Context, refundInput) (refund, error) { return refund{}, registry.NoEffect(errTimeout) }
 	want(t, ask(t, w.handler(l, nil), at(1, 0, "issue_refund", r7)), registry.Failed)
-	want(t, known(t, l, at(1, 0, "issue_refund", r7)), "")
-	want(t, known(t, l, nowhere("", "r", "call_x", "issue_refund", r7)), "")
+	want(t, known(t, l, at(1, 0, "issue_refund", r7)), registry.Failed, "surely did not happen", `"retryable":true`)
+	want(t, known(t, l, nowhere("", "r", "call_x", "issue_refund", r7)), registry.Failed)
 	want(t, known(t, l, journaled(at(1, 0, "pay", `{"order":"a","cents":1}`))), registry.Conflict, "Another call was recorded at this place")
 }
 

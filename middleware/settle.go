@@ -46,7 +46,7 @@ func (a *attempt) doubt() stage {
 	if err != nil {
 		return a.report(row, nil, false)
 	}
-	return a.tell(unknown(nil, &row), nil)
+	return a.tell(unknown(&visit{Call: a.call}, &row), nil)
 }
 
 // ask has Lookup say whether it happened.
@@ -109,5 +109,5 @@ func (a *attempt) settle(o outcome) stage {
 	if err != nil {
 		return a.report(row, nil, false)
 	}
-	return a.tell(unknown(nil, &row), nil)
+	return a.tell(unknown(&visit{Call: a.call}, &row), nil)
 }

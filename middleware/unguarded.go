@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/toolonce/toolonce/registry"
@@ -19,6 +20,13 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 		}
 		return c.Refused(err), nil
 	}
+	if needs, err := g.needsApproval(ctx, c); err != nil || needs {
+		if err == nil {
+			err = fmt.Errorf("middleware: %s needs an approval, which is bound to the call: %w", c.Tool, ErrNoTurn)
+		}
+		return registry.Result{}, err
+	}
+	c.Approved()
 	o, late := g.within(ctx, g.next, c)
 	switch {
 	case o.err == nil:

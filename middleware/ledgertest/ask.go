@@ -195,14 +195,18 @@ func askDenied(p *probe) {
 }
 
 func askDeniedFirst(p *probe) {
-	l := p.sys.Open()
-	q := p.question()
-	other := q
-	other.Call.Turn += 1000
-	p.ask(l, other, far)
-	p.approved(l, p.ask(l, q, far))
-	a := p.denied(l, p.ask(l, other, far))
-	p.sameApproval("asking what was approved here and denied there", a, p.ask(l, q, far))
+	for _, first := range []bool{true, false} {
+		l := p.sys.Open()
+		q := p.question()
+		other := q
+		other.Call.Turn += 1000
+		if first { // the one that is denied was asked first
+			p.ask(l, other, far)
+		}
+		p.approved(l, p.ask(l, q, far))
+		a := p.denied(l, p.ask(l, other, far))
+		p.sameApproval("asking what was approved here and denied there", a, p.ask(l, q, far))
+	}
 }
 
 func askExpired(p *probe) {
