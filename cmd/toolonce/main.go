@@ -1,8 +1,12 @@
-// Command toolonce shows the operations that a store remembers and settles those whose outcome nobody knows.
+// Command toolonce shows the operations that a store remembers, settles those whose outcome nobody knows, and answers for
+// a person the calls that wait for one.
 //
 //	toolonce ops     -store sqlite:once.db -in-doubt
 //	toolonce show    -store sqlite:once.db OPERATION
 //	toolonce resolve -store sqlite:once.db OPERATION --happened --by ann --why "refund re_1 is in the dashboard"
+//	toolonce pending -store sqlite:once.db
+//	toolonce approve -store sqlite:once.db APPROVAL --by ann --why "the photos show it"
+//	toolonce deny    -store sqlite:once.db RUN TURN.POSITION --by ann --why "no receipt"
 //
 // It exits with 0 when it did what was asked, with 1 when it was refused or failed, and with 2 when it was called wrongly.
 // What is refused changes nothing, except that an operation whose process has died may be in doubt after it.
@@ -16,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -24,7 +29,7 @@ import (
 
 // verb is one subcommand: it declares its flags and returns what runs after they are parsed.
 type verb struct {
-	name, args, short string
+	name, args, short string // args in several forms: "A | B C"
 	make              func(*flag.FlagSet) action
 }
 
@@ -32,6 +37,9 @@ var verbs = []verb{
 	{"ops", "", "list operations, those that need somebody first", opsVerb},
 	{"show", "OPERATION", "show one operation", showVerb},
 	{"resolve", "OPERATION", "settle an operation whose outcome is unknown", resolveVerb},
+	{"pending", "", "list calls that wait for a person", pendingVerb},
+	{"approve", callArgs, "let a call run that waits", decideVerb("approve")},
+	{"deny", callArgs, "refuse a call that waits", decideVerb("deny")},
 }
 
 // action does what a verb is for.
@@ -88,9 +96,9 @@ func dispatch(e *env, args []string) error {
 }
 
 func usage(w io.Writer) {
-	_, _ = fmt.Fprint(w, "toolonce shows the operations of a store and settles those whose outcome nobody knows.\n\nCommands:\n")
+	_, _ = fmt.Fprint(w, "toolonce shows the operations of a store, settles those whose outcome nobody knows, and answers calls that wait for a person.\n\nCommands:\n")
 	for _, v := range verbs {
-		_, _ = fmt.Fprintf(w, "  toolonce %-8s %-10s %s\n", v.name, v.args, v.short)
+		_, _ = fmt.Fprintf(w, "  toolonce %-8s %-29s %s\n", v.name, v.args, v.short)
 	}
 	_, _ = fmt.Fprint(w, "\nEach takes -store sqlite:PATH (or TOOLONCE_STORE) and -h for its flags.\nExit codes: 0 done, 1 refused or failed, 2 called wrongly.\n")
 }
@@ -112,14 +120,22 @@ func (v verb) run(e *env, args []string) error {
 	if err != nil {
 		return usagef("%s: %w: try toolonce %s -h", v.name, err, v.name)
 	}
-	if n := len(strings.Fields(v.args)); len(rest) != n {
-		return usagef("%s takes %d argument(s) and got %d: toolonce %s [flags] %s", v.name, n, len(rest), v.name, v.args)
+	if counts := v.counts(); !slices.Contains(counts, fmt.Sprint(len(rest))) {
+		return usagef("%s takes %s argument(s) and got %d: toolonce %s [flags] %s", v.name, strings.Join(counts, " or "), len(rest), v.name, v.args)
 	}
 	if err := e.open(); err != nil {
 		return err
 	}
 	err = do(e.ctx, e, rest)
 	return errors.Join(err, e.store.Close())
+}
+
+// counts says how many arguments it takes, in each of its forms.
+func (v verb) counts() (all []string) {
+	for form := range strings.SplitSeq(v.args, "|") {
+		all = append(all, fmt.Sprint(len(strings.Fields(form))))
+	}
+	return all
 }
 
 // parse takes flags before, between and after the arguments.

@@ -3,22 +3,24 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 )
 
-// escape makes a text from a store safe for a terminal: control, direction and zero-width characters are written out.
+// escape makes a text from a store safe for a terminal and for a person who decides by it: control, direction and
+// zero-width characters are written out, as JSON does.
 func escape(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			q := strconv.QuoteRuneToASCII(r)
-			b.WriteString(q[1 : len(q)-1])
+		if r != unicode.ReplacementChar && unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+			b.WriteRune(r)
 			continue
 		}
-		b.WriteRune(r)
+		for _, unit := range utf16.Encode([]rune{r}) {
+			_, _ = fmt.Fprintf(&b, `\u%04x`, unit)
+		}
 	}
 	return b.String()
 }
@@ -49,9 +51,12 @@ func stamp(t time.Time) string {
 func (e *env) printf(format string, args ...any) { _, _ = fmt.Fprintf(e.out, format, args...) }
 
 func (e *env) printJSON(v any) error {
-	enc := json.NewEncoder(e.out)
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	err := enc.Encode(v)
+	e.printf("%s\n", escape(strings.TrimSuffix(b.String(), "\n"))) // JSON leaves direction and zero-width characters as they are
+	return err
 }
 
 // quote writes a word so that a shell reads it as one.
