@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
@@ -90,6 +91,14 @@ func notExecuted(tool, why string) registry.Result {
 type problems struct {
 	list     []error
 	repeated map[string]int // operation: where in list
+}
+
+// others are those that do not wait for a person.
+func (p *problems) others() []error {
+	return slices.DeleteFunc(slices.Clone(p.list), func(err error) bool {
+		_, waits := errors.AsType[*middleware.PausedError](err)
+		return waits
+	})
 }
 
 func (p *problems) add(err error) {

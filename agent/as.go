@@ -138,7 +138,10 @@ func (f *form[T]) read(ctx context.Context, text, refusal string) error {
 	if _, err := f.handle(ctx, &registry.Call{Tool: f.info.Name, Arguments: text}); err != nil {
 		return err
 	}
-	return f.refused
+	if f.refused != nil {
+		return fmt.Errorf("agent: the answer does not fit %s: %w", f.info.Name, f.refused)
+	}
+	return nil
 }
 
 // again asks for another answer. It does not repeat the wrong one, which stands before it.

@@ -25,11 +25,17 @@ type toolCall struct {
 	wireID string // unique, not empty, not too long
 }
 
+// maxMerged bounds the cost of comparing calls. A model does not make so many at once.
+const maxMerged = 128
+
 // delivered is what remains of calls when those that came twice are taken out, in order. at says where each stood.
 func delivered(calls []toolCall) (kept []toolCall, at []int) {
 	for i, c := range calls {
 		first := -1
 		for k := range kept {
+			if len(calls) > maxMerged {
+				break
+			}
 			if sameDelivery(kept[k], c) {
 				first = k
 				break

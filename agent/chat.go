@@ -178,7 +178,7 @@ func (n naming) chatCall(c toolCall) (string, error) {
 
 func sameEntries(list gjson.Result, raws []string) bool {
 	entries := list.Array()
-	if len(entries) != len(raws) {
+	if len(entries) != len(raws) || list.IsObject() {
 		return false
 	}
 	for i, e := range entries {

@@ -1,6 +1,10 @@
 package agent
 
-import "github.com/toolonce/toolonce/registry"
+import (
+	"fmt"
+
+	"github.com/toolonce/toolonce/registry"
+)
 
 var deltaEvents = map[deltaKind]EventKind{
 	textDelta: TextDelta, refusalDelta: RefusalDelta, reasoningDelta: ReasoningDelta,
@@ -36,7 +40,23 @@ const (
 	Stopped
 )
 
-// Event is one thing that happened in a run. The fields that its Kind does not name are zero.
+var kindNames = []string{
+	TextDelta: "text_delta", RefusalDelta: "refusal_delta", ReasoningDelta: "reasoning_delta", CallAnnounced: "call_announced",
+	ArgumentsComplete: "arguments_complete", VerdictGiven: "verdict_given", ResultGiven: "result_given",
+	ApprovalAsked: "approval_asked", TurnEnded: "turn_ended", Answered: "answered", Stopped: "stopped",
+}
+
+// String is the kind's name for logs, such as text_delta.
+func (k EventKind) String() string {
+	if int(k) >= len(kindNames) || kindNames[k] == "" {
+		return fmt.Sprintf("event_%d", uint8(k))
+	}
+	return kindNames[k]
+}
+
+// Event is one thing that happened in a run. Besides Run and Turn, the fields that its Kind does not name are zero.
+//
+// A run whose answer is saved tells its text in one TextDelta, and Answered.
 //
 // CallAnnounced and ArgumentsComplete tell how the answer grows. They count positions as the calls arrive; where a
 // server delivers a call twice it is announced twice and decided once.

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/openai/openai-go/v3"
@@ -10,6 +11,7 @@ import (
 	"github.com/toolonce/toolonce/agent"
 	"github.com/toolonce/toolonce/agent/journal"
 	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/registry"
 )
 
 // The whole loop. The model asks for the same refund twice; the money moves once. The same run again is answered from
@@ -107,4 +109,51 @@ func ExampleCheckChat() {
 	// 1: call "call_a": its arguments are no JSON object: an object stands for them
 	// 1: call "call_a": it has no output: an output stands there that says that its outcome is not known
 	// 4 messages
+}
+
+// A call that a person must allow. The run pauses, and goes on, here or in another process, once somebody has answered.
+func ExampleLoop_Approve() {
+	ctx := context.Background()
+	tools := registry.New()
+	registry.Add(tools, registry.Tool[order, string]{
+		Name: "refund", Description: "Refund an order.", Effect: registry.NonIdempotentWrite,
+		NeedsApproval: func(_ context.Context, in order) (bool, error) { return in.Cents >= 500, nil },
+		Run:           func(context.Context, order) (string, error) { return "refunded", nil },
+	})
+	trial := struct { // sqlitestore.Open in production
+		*middleware.MemoryLedger
+		*journal.MemoryJournal
+	}{middleware.Memory(), journal.Memory()}
+	loop := agent.New(openai.NewClient(option.WithAPIKey("any"), repeating()), tools, trial, nil)
+
+	params := openai.ChatCompletionNewParams{
+		Model:    "gpt-4.1-nano",
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Refund order R-7.")},
+	}
+	_, err := loop.Chat(ctx, agent.Run{ID: "ticket-42"}, params)
+	paused, ok := errors.AsType[*middleware.PausedError](err)
+	if !ok {
+		fmt.Println(err)
+		return
+	}
+	first := paused.Waiting[0]
+	fmt.Println("waiting:", first.Call.Tool, string(first.Input))
+	if err := loop.Approve(ctx, first, "ann", "the photos show it"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	reply, err := loop.Chat(ctx, agent.Run{ID: "ticket-42"}, params)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range reply.Report.Calls {
+		fmt.Println(c.CallID, c.Verdict)
+	}
+	fmt.Println(reply.Choices[0].Message.Content)
+	// Output:
+	// waiting: refund {"cents":500,"order":"R-7"}
+	// call_a executed
+	// call_b already_done
+	// Refunded.
 }

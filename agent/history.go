@@ -93,27 +93,22 @@ func (p *past) changed(at int) {
 	}
 }
 
-// maxMerged bounds the cost of comparing calls. A model does not make so many at once.
-const maxMerged = 128
-
 // answer takes in the calls of one model answer. at says where each stands. It returns those that remain.
 func (p *past) answer(calls []toolCall, at []int) []*pastCall {
 	p.turn++
-	if len(calls) <= maxMerged {
-		kept, from := delivered(calls)
-		stays := map[int]bool{}
-		var where []int
-		for _, i := range from {
-			stays[i] = true
-			where = append(where, at[i])
-		}
-		for i, c := range calls {
-			if !stays[i] {
-				p.mend(at[i], c.id, "the call was delivered twice", "it stands there once")
-			}
-		}
-		calls, at = kept, where
+	kept, from := delivered(calls)
+	stays := map[int]bool{}
+	var where []int
+	for _, i := range from {
+		stays[i] = true
+		where = append(where, at[i])
 	}
+	for i, c := range calls {
+		if !stays[i] {
+			p.mend(at[i], c.id, "the call was delivered twice", "it stands there once")
+		}
+	}
+	calls, at = kept, where
 	p.ids(calls, p.used)
 	var out []*pastCall
 	for i, c := range calls {

@@ -43,7 +43,8 @@ type victim struct {
 	API      string
 	Stream   bool
 	User     string
-	Provider string // hold, lookup or keyed: how an unclear outcome is settled; or idempotent
+	Provider string // hold, lookup or keyed: how an unclear outcome is settled; or idempotent, hotel or office
+	Run      agent.Run
 	Die      string // the point at which the process kills itself, "" for none
 }
 
@@ -104,6 +105,9 @@ func (v victim) refund(ctx context.Context, in refundInput) (string, error) {
 }
 
 func (v victim) tools(d deploy) *registry.Registry {
+	if tools := v.others(); tools != nil {
+		return tools
+	}
 	tools := registry.New()
 	tool := registry.Tool[refundInput, string]{Name: "issue_refund", Description: d.description, Effect: registry.NonIdempotentWrite, Run: v.refund}
 	switch v.Provider {
@@ -210,7 +214,7 @@ func TestLoopToKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := openai.NewClient(option.WithAPIKey("any"), option.WithBaseURL(v.URL), option.WithMaxRetries(0), v.wire())
-	if o := v.form().under(t, before, v.loop(t, before, client), v.User); o.err != nil {
+	if o := v.form().runUnder(t, before, v.loop(t, before, client), v.Run, v.User); o.err != nil {
 		t.Fatal(o.err)
 	}
 }
@@ -219,6 +223,9 @@ func TestLoopToKill(t *testing.T) {
 // from outside.
 func (v victim) killed(t *testing.T, held <-chan func()) {
 	t.Helper()
+	if v.Run.ID == "" {
+		v.Run = run
+	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
@@ -251,6 +258,11 @@ func (v victim) killed(t *testing.T, held <-chan func()) {
 
 // under runs a request as a deploy makes it.
 func (f form) under(t *testing.T, d deploy, l *agent.Loop, user string) (o outcome) {
+	t.Helper()
+	return f.runUnder(t, d, l, run, user)
+}
+
+func (f form) runUnder(t *testing.T, d deploy, l *agent.Loop, run agent.Run, user string) (o outcome) {
 	t.Helper()
 	chat := openai.ChatCompletionNewParams{Model: d.model, Messages: messages{openai.SystemMessage(d.system), openai.UserMessage(user)}}
 	resp := responses.ResponseNewParams{Model: d.model, Instructions: openai.String(d.system)}

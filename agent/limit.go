@@ -42,7 +42,7 @@ func (e *LimitError) Error() string {
 }
 
 // over is the limit that the run has reached, nil for none. It is asked before the calls of a turn and before a request.
-func (s *session) over() error {
+func (s *session) over() *LimitError {
 	o := &s.opts
 	total := s.report.Total()
 	bad := 0
@@ -57,7 +57,7 @@ func (s *session) over() error {
 		{limitTurns, int64(o.MaxTurns), s.turn >= o.MaxTurns},
 		{limitCalls, int64(o.MaxCalls), s.calls > o.MaxCalls},
 		{limitTokens, o.MaxTokens, total.Input+total.Output >= o.MaxTokens},
-		{limitTime, int64(o.MaxTime), time.Since(s.began) >= o.MaxTime},
+		{limitTime, int64(o.MaxTime), s.late() != nil},
 		{limitErrors, int64(o.MaxErrors), bad >= o.MaxErrors},
 	} {
 		if l.max > 0 && l.reached {
@@ -67,26 +67,38 @@ func (s *session) over() error {
 	return nil
 }
 
+// late is the limit of time, nil where it is not reached.
+func (s *session) late() *LimitError {
+	if limit := s.opts.MaxTime; limit > 0 && time.Since(s.began) >= limit {
+		return &LimitError{Limit: limitTime, Max: int64(limit)}
+	}
+	return nil
+}
+
 func unsuccessful(v registry.Verdict) bool {
 	return v == registry.Failed || v == registry.Refused || v == registry.OutcomeUnknown
 }
 
-// At a limit the calls of the last turn are not run, but one that has run already, in an earlier attempt at the run, is
-// answered with what came of it. So it is Admit, behind the ledger, that refuses, and for reads, which have no row, a
-// middleware of ours.
+// At a limit the calls of the last turn are not run, nor is what comes after the time is over. One that has run already,
+// in an earlier attempt at the run, is answered with what came of it. So it is Admit, behind the ledger, that refuses,
+// and for reads, which have no row, a middleware of ours.
 
 type refusingKey struct{}
 
-func refusing(ctx context.Context, over error) context.Context {
+func refusing(ctx context.Context, over func() *LimitError) context.Context {
 	return context.WithValue(ctx, refusingKey{}, over)
 }
 
 func refused(ctx context.Context, c *registry.Call) *registry.Result {
-	over, _ := ctx.Value(refusingKey{}).(*LimitError)
-	if over == nil {
+	over, ok := ctx.Value(refusingKey{}).(func() *LimitError)
+	if !ok {
 		return nil
 	}
-	r := notExecuted(c.Tool, "not executed: the run has reached its limit of "+over.Limit)
+	limit := over()
+	if limit == nil {
+		return nil
+	}
+	r := notExecuted(c.Tool, "not executed: the run has reached its limit of "+limit.Limit)
 	return &r
 }
 

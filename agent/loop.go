@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -41,9 +42,11 @@ type Options struct {
 	// it; several runs call it at once.
 	On func(Event)
 
-	// The limits. Each ends the run with a *LimitError in a *RunError, whose history the API accepts.
+	// The limits. Each ends the run with a *LimitError in a *RunError, whose history the API accepts. What was refused for a
+	// limit stays refused: the model may call it again when the run is gone on with.
 
-	// MaxTurns is how many answers a run may ask the model for, over all attempts at it. 0: 20.
+	// MaxTurns is how many answers a run may ask the model for, over all attempts at it; the calls of the last one are
+	// refused. 0: 20, negative: no limit.
 	MaxTurns int
 	// MaxCalls is how many tool calls a run may make, over all attempts at it. The calls of the turn that exceeds it are
 	// refused. 0: no limit.
@@ -79,10 +82,17 @@ type Loop struct {
 }
 
 // New makes a loop. client is what openai.NewClient returns. The tools are complete with it: adding one afterwards
-// panics. It panics on a nil registry or store. opts may be nil.
+// panics. It panics on a nil registry or store, and where a tool needs approvals that the store cannot keep. opts may be
+// nil.
 func New(client openai.Client, tools *registry.Registry, store Store, opts *Options) *Loop {
 	if tools == nil || store == nil {
 		panic("agent: New needs a registry and a store: sqlitestore.Open for production")
+	}
+	_, asks := store.(middleware.Approver)
+	for _, t := range tools.Tools() {
+		if !asks && (t.HasApproval || t.Repeat == registry.RepeatApproved) {
+			panic(fmt.Sprintf("agent: New: tool %q needs approvals, and the store keeps none: use one that is a middleware.Approver, as sqlitestore is", t.Name))
+		}
 	}
 	l := &Loop{client: client, tools: tools, store: store, reads: map[string]bool{}}
 	if opts != nil {
@@ -125,12 +135,17 @@ func (l *Loop) known(run Run) known {
 // Chat answers one user message by Chat Completions. It takes what client.Chat.Completions.New takes, and a run; the
 // registry's tools are added to the params' own.
 //
-// The same run with the same user messages again goes on where it was, or gives the saved answer without any request.
-// System text, model, tools and sampling may be others by then. With other user messages it is journal.ErrOtherInput,
-// and journal.ErrRunTaken, before any request, where the run is going on in another process or call.
+// The same run with the same user messages, all of those in params, again goes on where it was, or gives the saved answer
+// without any request. System text, model, tools and sampling may be others by then. With other user messages it is
+// journal.ErrOtherInput, and journal.ErrRunTaken, before any request, where the run is going on in another process or call.
+//
+// The calls of a turn run in call order, consecutive reads together, so that the Run of a Read must be safe for concurrent
+// use. An answer with calls that was cut off or filtered runs nothing and is an [*IncompleteError]; one without calls is
+// the answer, as the API gave it: look at its finish_reason.
 //
 // A request is sent with tool_choice as given in the first turn, and with auto instead of a forced one after it. Params
-// that cannot be answered here are refused before any request: n over 1, custom tools, functions.
+// that cannot be answered here are refused before any request: n over 1, functions, custom tools, function tools that the
+// registry does not have. One with the name of a tool of the registry stays as it is given.
 //
 // Any other error is a [*RunError].
 func (l *Loop) Chat(ctx context.Context, run Run, params openai.ChatCompletionNewParams, opts ...option.RequestOption) (*ChatReply, error) {

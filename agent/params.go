@@ -11,6 +11,8 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+
+	"github.com/toolonce/toolonce/registry"
 )
 
 // missing are the tools of ours that the caller has not put among his own, by the name at path.
@@ -37,11 +39,22 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-func refuseCustom[T any](tools []T) error {
+// answerable refuses tools whose calls the loop could not answer.
+func answerable[T any](r *registry.Registry, tools []T, path string) error {
+	known := map[string]bool{}
+	for _, t := range r.Tools() {
+		known[t.Name] = true
+	}
 	for _, t := range tools {
-		if j := asJSON(t); gjson.Get(j, "type").String() == "custom" {
-			name := gjson.Get(j, "custom.name").String() + gjson.Get(j, "name").String()
-			return fmt.Errorf("tool %q takes free text, of which nobody can say what it does twice: make it a function tool of the registry", name)
+		j := asJSON(t)
+		name := gjson.Get(j, path).String()
+		switch gjson.Get(j, "type").String() {
+		case "custom":
+			return fmt.Errorf("tool %q takes free text, of which nobody can say what it does twice: make it a function tool of the registry", name+gjson.Get(j, "custom.name").String())
+		case "function":
+			if !known[name] {
+				return fmt.Errorf("params have a function tool %q that the registry does not have, so nobody could run it: add it there", name)
+			}
 		}
 	}
 	return nil

@@ -7,7 +7,11 @@ import (
 // rawChatCalls are the calls of a message as JSON, as chatCalls are of one that the SDK has decoded.
 func rawChatCalls(message gjson.Result) []toolCall {
 	var calls []toolCall
-	for _, t := range message.Get("tool_calls").Array() {
+	list := message.Get("tool_calls")
+	if !list.IsArray() && !list.IsObject() { // some servers send a single one as it is
+		return nil
+	}
+	for _, t := range list.Array() {
 		c := toolCall{raw: t.Raw, id: t.Get("id").String(), name: t.Get("function.name").String(), arguments: text(t.Get("function.arguments"))}
 		if kind := t.Get("type").String(); kind == "custom" || kind != "function" && c.name == "" && t.Get("custom.name").String() != "" {
 			c.custom, c.name, c.arguments = true, t.Get("custom.name").String(), t.Get("custom.input").String()

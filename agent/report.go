@@ -69,10 +69,18 @@ type Usage struct {
 
 // usageOf reads the usage of an answer of either API.
 func usageOf(u gjson.Result) Usage {
+	first := func(paths ...string) int64 { // some servers send both
+		for _, p := range paths {
+			if v := u.Get(p); v.Exists() && v.Type != gjson.Null {
+				return v.Int()
+			}
+		}
+		return 0
+	}
 	return Usage{
-		Input:       u.Get("prompt_tokens").Int() + u.Get("input_tokens").Int(),
-		CachedInput: u.Get("prompt_tokens_details.cached_tokens").Int() + u.Get("input_tokens_details.cached_tokens").Int(),
-		Output:      u.Get("completion_tokens").Int() + u.Get("output_tokens").Int(),
-		Reasoning:   u.Get("completion_tokens_details.reasoning_tokens").Int() + u.Get("output_tokens_details.reasoning_tokens").Int(),
+		Input:       first("prompt_tokens", "input_tokens"),
+		CachedInput: first("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens"),
+		Output:      first("completion_tokens", "output_tokens"),
+		Reasoning:   first("completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens"),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -32,10 +33,10 @@ type responseWire struct {
 	taken map[string]bool // ids of items
 }
 
-func (w *responseWire) start(ctx context.Context) (journal.Start, error) {
+func (w *responseWire) start(ctx context.Context) (s journal.Start, private []string, err error) {
 	if !w.base {
 		if err := w.checkParams(); err != nil {
-			return journal.Start{}, err
+			return s, nil, err
 		}
 		w.input = responseInput(w.params.Input)
 		p := &w.params
@@ -44,7 +45,7 @@ func (w *responseWire) start(ctx context.Context) (journal.Start, error) {
 		} else {
 			items, _, err := mendResponse(ctx, p.Input.OfInputItemList, p.PreviousResponseID.Valid(), w.loop.known(w.run))
 			if err != nil {
-				return journal.Start{}, err
+				return s, nil, err
 			}
 			w.own = items
 			p.Input.OfInputItemList = items
@@ -62,20 +63,25 @@ func (w *responseWire) start(ctx context.Context) (journal.Start, error) {
 	w.items = slices.Clone(w.own)
 	w.used, w.taken = responseIDs(w.items), map[string]bool{}
 	for _, item := range w.items {
-		w.taken[itemID(wireJSON(item)).String()] = true
+		raw := wireJSON(item)
+		w.taken[itemID(raw).String()] = true
+		private = append(private, textsOf(raw)...)
 	}
-	return journal.Start{Run: w.run, API: "responses", Input: w.input}, nil
+	return journal.Start{Run: w.run, API: "responses", Input: w.input}, append(private, w.params.Instructions.Value), nil
 }
 
 func (w *responseWire) checkParams() error {
 	p := &w.params
+	_, whole := p.Overrides()
 	switch {
+	case whole:
+		return errors.New("params are JSON as a whole, to which nothing can be added: fill in their fields, and what the SDK does not know by SetExtraFields")
 	case !param.IsOmitted(p.Conversation):
 		return errors.New("params have a conversation: its server keeps calls whose answer was lost on the way, which nobody could answer: send the items as input, or give previous_response_id")
 	case p.Background.Value:
 		return errors.New("params ask for a background response, which has no answer yet: leave Background out")
 	}
-	return refuseCustom(p.Tools)
+	return answerable(w.loop.tools, p.Tools, "name")
 }
 
 func (w *responseWire) ask(ctx context.Context, turn int, watch func(delta) bool) (json.RawMessage, error) {
@@ -89,9 +95,10 @@ func (w *responseWire) ask(ctx context.Context, turn int, watch func(delta) bool
 	if watch == nil {
 		return w.loop.post(ctx, "responses", p, w.opts)
 	}
-	stream := w.loop.client.Responses.NewStreaming(ctx, p, w.opts...)
+	var res *http.Response
+	stream := w.loop.client.Responses.NewStreaming(ctx, p, append(slices.Clone(w.opts), option.WithResponseInto(&res))...)
 	var s responseStream
-	return readStream(stream, &s, func(e responses.ResponseStreamEventUnion) string { return e.RawJSON() }, watch)
+	return readStream(stream, res, &s, func(e responses.ResponseStreamEventUnion) string { return e.RawJSON() }, watch)
 }
 
 func (w *responseWire) read(turn int, raw json.RawMessage) (*answer, error) {
@@ -102,10 +109,13 @@ func (w *responseWire) read(turn int, raw json.RawMessage) (*answer, error) {
 	var calls []toolCall
 	var at []int
 	said, elsewhere := false, ""
-	for i, item := range root.Get("output").Array() {
+	for _, item := range root.Get("output").Array() {
+		if !item.IsObject() {
+			continue
+		}
 		raws = append(raws, item.Raw)
 		if c, ok := rawResponseCall(item); ok {
-			calls, at = append(calls, c), append(at, i)
+			calls, at = append(calls, c), append(at, len(raws)-1)
 			continue
 		}
 		switch kind := item.Get("type").String(); kind {
@@ -123,19 +133,20 @@ func (w *responseWire) read(turn int, raw json.RawMessage) (*answer, error) {
 	if err := rawIncomplete(root, len(calls)); err != nil {
 		return nil, err
 	}
+	if said := root.Get("error.message").String(); said != "" && !root.Get("output").IsArray() {
+		return nil, fmt.Errorf("the API answered with an error: %s", clipText(said))
+	}
 	if !root.Get("output").IsArray() {
 		return nil, errors.New("the answer is no response, it has no output; nothing was run: is the base URL right?")
 	}
 	if elsewhere != "" && len(calls) > 0 {
 		return nil, fmt.Errorf("the answer has a %s beside function calls, which this loop cannot answer; nothing was run: leave that tool out of the params", elsewhere)
 	}
-	for len(raws) > 0 && gjson.Get(raws[len(raws)-1], "type").String() == "reasoning" { // the API wants something behind it
-		raws = raws[:len(raws)-1]
-	}
+	calls, kept := delivered(calls)
+	raws = raws[:followed(raws, at, kept)]
 	if err := w.ownIDs(raws); err != nil {
 		return nil, err
 	}
-	calls, kept := delivered(calls)
 	n.ids(calls, w.used)
 	items, err := n.responseItems(raws, calls, at, kept)
 	if err != nil {
@@ -144,6 +155,23 @@ func (w *responseWire) read(turn int, raw json.RawMessage) (*answer, error) {
 	a.calls, a.history = calls, items
 	a.final = len(calls) == 0 && (said || elsewhere != "" || root.Get("status").String() == "incomplete")
 	return a, nil
+}
+
+// followed is how many items there are up to the last one that stays and is no reasoning: the API wants something behind
+// that. at says where the calls stand, kept which of them stay.
+func followed(raws []string, at, kept []int) int {
+	goes := map[int]bool{}
+	for _, i := range at {
+		goes[i] = true
+	}
+	for _, k := range kept {
+		delete(goes, at[k])
+	}
+	n := len(raws)
+	for n > 0 && (goes[n-1] || gjson.Get(raws[n-1], "type").String() == "reasoning") {
+		n--
+	}
+	return n
 }
 
 // ownIDs takes ids of items away that the API would not take back: those of an item before, as some servers count in each

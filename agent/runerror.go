@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -32,8 +33,8 @@ type RunError struct {
 	Err    error
 	Report Report
 	// Messages (Chat) and Items (Responses) are a history that the API accepts with a new user message behind it: calls
-	// that are not answered are closed there with what is known. Who goes on with it in another run must not start this
-	// one again: its open calls would run then.
+	// that are not answered are closed there with what is known. It is for another run: this one has it already, and its
+	// open calls run when it is started again.
 	Messages []openai.ChatCompletionMessageParamUnion
 	Items    responses.ResponseInputParam
 }
@@ -44,9 +45,6 @@ func (e *RunError) Error() string {
 
 // Unwrap gives the cause.
 func (e *RunError) Unwrap() error { return e.Err }
-
-// maxAPIText is how many bytes of an API's message an error text carries.
-const maxAPIText = 1000
 
 // apiError says what the SDK's error hides on purpose: the API's own words, without what secret knows.
 type apiError struct {
@@ -74,16 +72,30 @@ func asked(err error, private []string) error {
 			said = e.String()
 		}
 	} else {
-		return &apiError{"asking the model: " + withoutTexts(err.Error(), private), err}
+		return &apiError{"asking the model: " + withoutTexts(withoutQuery(err), private), err}
 	}
 	text := "asking the model: the API answered " + status
 	if said != "" {
-		text += ": " + clipText(withoutTexts(said, private))
+		text += ": " + withoutTexts(said, private)
 	}
 	if code != "" {
-		text += " (" + clipText(code) + ")"
+		text += " (" + withoutTexts(code, private) + ")"
 	}
 	return &apiError{text, err}
+}
+
+// withoutQuery is the text of an error without what stands behind the path of an address, which may be a key.
+func withoutQuery(err error) string {
+	text := err.Error()
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		if at, bad := url.Parse(e.URL); bad != nil {
+			text = strings.ReplaceAll(text, e.URL, placeholder)
+		} else {
+			at.RawQuery, at.User, at.Fragment = "", nil, ""
+			text = strings.ReplaceAll(text, e.URL, at.String())
+		}
+	}
+	return text
 }
 
 // keysOf are the API's keys in a request.
@@ -122,21 +134,4 @@ func plainErrors(r *http.Request, next option.MiddlewareNext) (*http.Response, e
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return res, nil
-}
-
-func clipText(s string) string {
-	if len(s) > maxAPIText {
-		s = s[:maxAPIText] + "…"
-	}
-	return strings.ToValidUTF8(s, "")
-}
-
-// withoutTexts takes longer texts out of s.
-func withoutTexts(s string, texts []string) string {
-	for _, t := range texts {
-		if len(t) >= 8 {
-			s = strings.ReplaceAll(s, t, "…")
-		}
-	}
-	return s
 }

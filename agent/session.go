@@ -16,8 +16,8 @@ import (
 // wire is one of the two APIs, for one run: it makes the requests, reads the answers, and keeps the history that the next
 // request sends.
 type wire interface {
-	// start checks the params, and begins the history with theirs.
-	start(ctx context.Context) (journal.Start, error)
+	// start checks the params, and begins the history with theirs. private is what they say.
+	start(ctx context.Context) (s journal.Start, private []string, err error)
 	// ask gives the model's next answer, as JSON. watch is nil where no stream is wanted.
 	ask(ctx context.Context, turn int, watch func(delta) bool) (json.RawMessage, error)
 	// read takes an answer apart. It is an error if nothing of it may be used.
@@ -81,7 +81,7 @@ func (l *Loop) attempt(ctx context.Context, run Run, w wire, emit func(Event) bo
 	if err := checkPlace(run, 1); err != nil {
 		return end, fmt.Errorf("agent: %w", err)
 	}
-	start, err := w.start(ctx)
+	start, private, err := w.start(ctx)
 	if err != nil {
 		return end, fmt.Errorf("agent: run %q: %w", run.ID, err)
 	}
@@ -91,7 +91,7 @@ func (l *Loop) attempt(ctx context.Context, run Run, w wire, emit func(Event) bo
 	}
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	s := &session{Loop: l, wire: w, rec: rec, report: end.report, emit: emit, leave: leave, began: time.Now()}
+	s := &session{Loop: l, wire: w, rec: rec, report: end.report, emit: emit, leave: leave, began: time.Now(), private: private}
 	final, err := s.run(ctx)
 	end.report, end.turn = s.report, s.turn+1
 	if s.open != nil {
@@ -110,8 +110,11 @@ func (l *Loop) attempt(ctx context.Context, run Run, w wire, emit func(Event) bo
 func (s *session) run(ctx context.Context) (final json.RawMessage, err error) {
 	finished := s.rec.Finished
 	defer func() { // in a panic too: another attempt must not find the run taken
-		if !finished {
-			err = errors.Join(err, s.giveUp(ctx))
+		if finished {
+			return
+		}
+		if left := s.giveUp(ctx); left != nil {
+			err = errors.Join(err, left)
 		}
 	}()
 	if err := s.replay(); err != nil {
@@ -152,10 +155,14 @@ func (s *session) giveUp(ctx context.Context) error {
 		l.Turn, l.Outputs = s.turn, s.outputs
 	}
 	err := s.store.Leave(context.WithoutCancel(ctx), l)
+	if err != nil && l.Turn > 0 && !errors.Is(err, journal.ErrLost) { // they may be stored, with a turn whose commit seemed to fail
+		l.Turn, l.Outputs = 0, nil
+		err = s.store.Leave(context.WithoutCancel(ctx), l)
+	}
 	if err == nil || errors.Is(err, journal.ErrLost) {
 		return nil
 	}
-	return fmt.Errorf("leaving the run, which stays taken until this process ends or goes on with it: %w", err)
+	return fmt.Errorf("leaving the run, which others find taken until this process goes on with it, closes its store or ends: %w", err)
 }
 
 // replay rebuilds the history from what is stored.
@@ -286,9 +293,11 @@ func (s *session) next(ctx context.Context) (*answer, error) {
 // answerCalls answers the calls of the open turn.
 func (s *session) answerCalls(ctx context.Context) error {
 	a := s.open
-	if over := s.over(); over != nil {
-		ctx = refusing(ctx, over)
+	over := s.late
+	if limit := s.over(); limit != nil {
+		over = func() *LimitError { return limit }
 	}
+	ctx = refusing(ctx, over)
 	w := &answering{
 		naming: naming{run: s.rec.Run, turn: s.turn, maxName: maxResponseName}, handle: s.handle, calls: a.calls, journaled: true,
 		asked: s.rec.Created, together: s.opts.Reads, read: func(tool string) bool { return s.reads[tool] }, told: s.tell, results: s.told,
@@ -298,13 +307,20 @@ func (s *session) answerCalls(ctx context.Context) error {
 		s.outputs = append(s.outputs, journal.Output{Position: i, Content: r.Content, Verdict: r.Verdict, Operation: r.Operation})
 	}
 	if len(w.results) < len(a.calls) {
-		paused, ok := errors.AsType[*middleware.PausedError](err)
-		if ok {
-			err = s.pause(ctx, w, paused)
-		} else {
-			s.outputs = nil // the ledger has them, and the model may be told better later
+		if paused, ok := errors.AsType[*middleware.PausedError](err); ok {
+			others := errors.Join(w.errs.others()...)
+			if err = s.pause(ctx, w, paused); others != nil {
+				err = errors.Join(others, err)
+			}
+			s.wire.add(a, closed(w, "not executed: a person has not approved it yet"))
+			return err
 		}
-		s.wire.add(a, closed(w, a.calls))
+		s.outputs = nil // the ledger has them, and the model may be told better later
+		why := "not executed: the run was stopped before this call"
+		if !w.cancelled { // one has been begun
+			w.results = append(w.results, cutOff(w.name(a.calls[len(w.results)].name)))
+		}
+		s.wire.add(a, closed(w, why))
 		return err
 	}
 	s.wire.add(a, w.results)
@@ -323,6 +339,9 @@ func (s *session) pause(ctx context.Context, w *answering, first *middleware.Pau
 		}
 	}
 	for _, a := range waiting {
+		if a.Call.Position < 0 || a.Call.Position >= len(w.calls) { // a middleware of the user's has asked for something else
+			continue
+		}
 		c := w.calls[a.Call.Position]
 		s.send(Event{Kind: ApprovalAsked, Turn: s.turn, Position: a.Call.Position, CallID: c.id, Tool: c.name})
 	}
@@ -330,13 +349,10 @@ func (s *session) pause(ctx context.Context, w *answering, first *middleware.Pau
 }
 
 // closed answers the rest of a turn that is not answered, for a history that is gone on with elsewhere.
-func closed(w *answering, calls []toolCall) []registry.Result {
+func closed(w *answering, why string) []registry.Result {
 	results := w.results
-	if !w.cancelled && len(results) < len(calls) {
-		results = append(results, cutOff(w.name(calls[len(results)].name)))
-	}
-	for _, c := range calls[len(results):] {
-		results = append(results, notExecuted(w.name(c.name), "not executed: the run was stopped before this call"))
+	for _, c := range w.calls[len(results):] {
+		results = append(results, notExecuted(w.name(c.name), why))
 	}
 	return results
 }
