@@ -55,11 +55,10 @@ func newOwners(ctx context.Context, f *file) (_ *owners, err error) {
 		dir: f.path + "-owners", name: rand.Text(), reader: f.reader,
 		names: map[int64]string{}, ids: map[string]int64{}, gone: map[int64]bool{},
 	}
-	if err := os.Mkdir(o.dir, 0o700); err == nil {
-		if err := syncDir(filepath.Dir(o.dir)); err != nil {
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(o.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := syncDir(filepath.Dir(o.dir)); err != nil { // also where another has made it, and may not have come so far
 		return nil, err
 	}
 	if o.lock, err = makeLock(o.file(o.name)); err != nil {
