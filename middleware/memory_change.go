@@ -15,7 +15,7 @@ func (l *MemoryLedger) Change(_ context.Context, t Transition) (Row, error) {
 	}
 	now := time.Now()
 	if err := l.allowed(r, t, now); err != nil {
-		stored := (r.State == Done || r.State == Released) && r.Token == t.Token && r.Result == t.Result
+		stored := (r.State == Done || r.State == Released) && r.Token == t.Token && r.Result == t.Result && r.HasResult == t.HasResult
 		r.Late = r.Late || t.Step == Complete && !stored
 		return l.read(r, ""), err
 	}

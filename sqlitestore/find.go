@@ -30,7 +30,9 @@ const whichOperation = `SELECT EXISTS (SELECT 1 FROM aliases JOIN operations ON 
 		WHERE aliases.namespace = +?1 AND aliases.run = +?2 AND aliases.turn = +?3 AND aliases.position = +?4),
 	EXISTS (SELECT 1 FROM operations WHERE namespace = +?1 AND identity = +?5)`
 
-const countRepeats = `SELECT count(*) FROM aliases AS repeated WHERE repeated.namespace = +?1 AND repeated.run = +?2 AND repeated.repeats`
+// countRepeats leaves out the aliases of an expired operation whose place another has taken: they mean nothing any more.
+const countRepeats = `SELECT count(*) FROM aliases AS repeated WHERE repeated.namespace = +?1 AND repeated.run = +?2
+		AND EXISTS (SELECT 1 FROM operations AS meant WHERE meant.id = repeated.operation) AND repeated.repeats`
 
 // Find implements middleware.Ledger. It looks at the context before it starts: what it does then is over in microseconds,
 // and to watch a context meanwhile takes longer.
