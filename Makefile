@@ -29,7 +29,7 @@ fmt: ## format the code
 field: export TOOLONCE_FIELD_DATA := $(abspath $(or $(TOOLONCE_FIELD_DATA),../shared))
 field: ## check the verdicts on saved transcripts, in TOOLONCE_FIELD_DATA
 	@test -d "$(TOOLONCE_FIELD_DATA)/transcripts" || { echo "make field: no folder $(TOOLONCE_FIELD_DATA)/transcripts: set TOOLONCE_FIELD_DATA to the folder that holds it" >&2; exit 1; }
-	go test -count=1 -v -run '^TestField' ./transcript ./agent
+	go test -count=1 -v -run '^TestField' ./transcript ./agent ./cmd/toolonce
 
 crash: ## kill real processes at every point of a guarded call and of a run
 	go test -count=1 -v -run '^TestKilled' ./sqlitestore ./agent

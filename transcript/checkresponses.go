@@ -20,6 +20,7 @@ type responseItem struct {
 	Input     string          `json:"input"`
 	Output    json.RawMessage `json:"output"`
 	Content   json.RawMessage `json:"content"`
+	Error     json.RawMessage `json:"error"` // true: saved by a program whose tool refused
 }
 
 func (it responseItem) isCall() bool {
@@ -56,7 +57,7 @@ func (x *exchange) checkResponses(history func(string) ([]json.RawMessage, bool)
 	}
 	if x.wire.Previous != "" {
 		before, ok := history(x.wire.Previous)
-		if !ok {
+		if !ok && !x.opts.Lenient {
 			return bad("previous_response_id", "previous_response_not_found", "Previous response with id '%s' not found.", x.wire.Previous)
 		}
 		x.items = append(x.items, before...)
@@ -128,7 +129,7 @@ func plainItems(instructions json.RawMessage, items []responseItem) []Message {
 			if err != nil {
 				text = string(it.Output)
 			}
-			out = append(out, Message{Role: "tool", Content: text, ToolCallID: it.callID()})
+			out = append(out, Message{Role: "tool", Content: text, ToolCallID: it.callID(), Error: string(it.Error) == "true"})
 		case it.Type == "message":
 			text, err := contentText(it.Content)
 			if err != nil {

@@ -84,3 +84,35 @@ func ExampleScript() {
 	fmt.Println(step.Text)
 	// Output: The tool says: refunded
 }
+
+// What the guard would have done on saved runs: the second refund has other words, and means the first one.
+func ExampleReplay() {
+	tools, err := transcript.ReadTools(strings.NewReader(`{
+		"get_order":    {"effect": "Read"},
+		"issue_refund": {"effect": "NonIdempotentWrite", "key": ["order_id"], "ignore": ["reason"]},
+		"toggle_alert": {"effect": "NonIdempotentWrite", "identity": "ByCall"}
+	}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for run, err := range transcript.ReadFile("testdata/refunds.jsonl") {
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		decisions, err := transcript.Replay(context.Background(), tools, run)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		for _, d := range decisions {
+			if d.Repeats != nil {
+				fmt.Printf("%s turn %d: %s of turn %d: %s\n", run.ID, d.Turn, d.Verdict, d.Repeats.Turn, d.Arguments)
+			}
+		}
+	}
+	// Output:
+	// ticket-1 turn 3: already_done of turn 2: {"reason":"it arrived broken","cents":500,"order_id":"1001"}
+	// ticket-2 turn 3: conflict of turn 2: {"order_id":"1002","cents":90}
+}

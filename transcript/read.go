@@ -3,7 +3,6 @@ package transcript
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -36,7 +35,13 @@ func ReadFile(path string) iter.Seq2[Run, error] {
 	}
 }
 
-// Read goes through the runs of a saved Chat Completions transcript. The name
+// maxRatio bounds how many times its size a gzipped file may become. Runs
+// shrink to a tenth or so; a file made to fill a disk has a thousand.
+const maxRatio = 250
+
+var errTooDense = fmt.Errorf("it unpacks to more than %d times its size: unpack it first if it is meant so", maxRatio)
+
+// Read goes through the runs of a saved transcript of either API. The name
 // stands for r in errors and in the ids of runs that were saved without one.
 //
 // It takes, plain or gzipped:
@@ -45,26 +50,23 @@ func ReadFile(path string) iter.Seq2[Run, error] {
 //   - a JSON array of such runs;
 //   - a JSON array of messages, which is one run.
 //
-// Other members are skipped. One run is in memory at a time; a line, or an
-// element of an array, may be up to 64 MiB long. A line or element that cannot
-// be read yields a zero Run and an error with the name and the line (or element
-// and byte offset), and reading goes on behind it. What cannot be skipped ends
-// the sequence with an error: a syntax error inside an array, damaged gzip, an
-// error of r. The sequence can be used once, by one goroutine at a time.
+// A run of the Responses API has "input", and where it is saved beside it
+// "instructions" and "output", in place of "messages"; items may stand wherever
+// messages do. As for a message, "error": true on an output says that the tool
+// refused. Items of one answer are one message; those of hosted tools are
+// skipped, and so are other members.
+//
+// One run is in memory at a time; a line, or an element of an array, may be up
+// to 64 MiB long, and gzip may unpack to 250 times its size, or to 64 MiB. A
+// line or element that cannot be read yields a zero Run and an error with the
+// name and the line (or element and byte offset), and reading goes on behind it.
+// What cannot be skipped ends the sequence with an error: a syntax error inside
+// an array, damaged or too dense gzip, an error of r. The sequence can be used
+// once, by one goroutine at a time.
 func Read(r io.Reader, name string) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		s := &source{name: name, yield: yield}
-		if err := s.open(r); err != nil {
-			yield(Run{}, fmt.Errorf("transcript: reading %q: %w", name, err))
-			return
-		}
-		switch first, err := s.firstByte(); {
-		case errors.Is(err, io.EOF): // an empty file has no runs
-		case err == nil && first == '[':
-			s.arrays()
-		default:
-			s.lines()
-		}
+		s.read(r)
 	}
 }
 
@@ -72,20 +74,39 @@ func Read(r io.Reader, name string) iter.Seq2[Run, error] {
 type source struct {
 	name  string
 	yield func(Run, error) bool
-	in    *bufio.Reader
-	runs  int // runs and broken runs so far
-	line  int // blank lines skipped before the first byte
+	// exchange is handed the lines that Record has written. nil: they are no runs.
+	exchange func(x Exchange, where string)
+
+	in   *bufio.Reader
+	runs int // runs and broken runs so far
+	line int // blank lines skipped before the first byte
+}
+
+// read goes through r.
+func (s *source) read(r io.Reader) {
+	if err := s.open(r); err != nil {
+		s.yield(Run{}, fmt.Errorf("transcript: reading %q: %w", s.name, err))
+		return
+	}
+	switch first, err := s.firstByte(); {
+	case errors.Is(err, io.EOF): // an empty file has no runs
+	case err == nil && first == '[' && !s.bareLines():
+		s.arrays()
+	default:
+		s.lines()
+	}
 }
 
 // open looks through gzip and a byte order mark.
 func (s *source) open(r io.Reader) error {
 	s.in = bufio.NewReaderSize(r, 64<<10)
 	if magic, _ := s.in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(s.in)
+		packed := &counter{in: s.in}
+		z, err := gzip.NewReader(packed)
 		if err != nil {
 			return err
 		}
-		s.in = bufio.NewReaderSize(z, 64<<10)
+		s.in = bufio.NewReaderSize(&unpacker{in: z, packed: packed}, 64<<10)
 	}
 	if bom, _ := s.in.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
 		_, err := s.in.Discard(3)
@@ -109,6 +130,21 @@ func (s *source) firstByte() (byte, error) {
 			return c, s.in.UnreadByte()
 		}
 	}
+}
+
+// bareLines tells whether the file is JSON Lines whose first run is a bare
+// array, so that a line that is broken does not hide the others. What it has
+// read is put back.
+func (s *source) bareLines() bool {
+	var line []byte
+	for more := true; more && len(line) <= maxRun; {
+		part, err := s.in.ReadSlice('\n')
+		line = append(line, part...)
+		more = errors.Is(err, bufio.ErrBufferFull) // another error comes again, from what is put back
+	}
+	s.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(line), s.in), 64<<10)
+	var ms []json.RawMessage
+	return len(line) <= maxRun && json.Unmarshal(line, &ms) == nil && len(ms) > 0 && isMessage(ms[0])
 }
 
 // emit hands on one run, named if it has no id. It reports whether to go on.
@@ -141,8 +177,7 @@ func (s *source) lines() {
 			}
 			continue
 		case len(bytes.TrimSpace(raw)) > 0:
-			run, err := decodeRun(raw)
-			if !s.emit(run, err, where) {
+			if !s.oneLine(raw, where) {
 				return
 			}
 		}
@@ -150,6 +185,21 @@ func (s *source) lines() {
 			return
 		}
 	}
+}
+
+// oneLine takes a line that is not blank. It reports whether to go on.
+func (s *source) oneLine(raw []byte, where string) bool {
+	run, err := decodeRun(raw)
+	if errors.Is(err, errNoMessages) {
+		switch x, ok := exchangeOf(raw); {
+		case ok && s.exchange != nil:
+			s.exchange(x, where)
+			return true
+		case ok:
+			err = errors.New("it is a recorded exchange and no run: Serve answers from it")
+		}
+	}
+	return s.emit(run, err, where)
 }
 
 // readLine returns the next line. A line that is too long is passed over whole.
@@ -198,8 +248,7 @@ func (s *source) arrays() {
 
 // array reads what follows a '['. It reports whether reading can go on.
 func (s *source) array(dec *json.Decoder, budget *budgetReader) bool {
-	var bare *[]*savedMessage // the messages, if this array is a run itself
-	var broken error          // and the first that is none
+	var bare []json.RawMessage // the messages, if this array is a run itself
 	for i := 0; dec.More(); i++ {
 		where := fmt.Sprintf("element %d at byte %d", i, dec.InputOffset())
 		var raw json.RawMessage
@@ -207,15 +256,8 @@ func (s *source) array(dec *json.Decoder, budget *budgetReader) bool {
 			s.emit(Run{}, unexpected(err), where)
 			return false
 		}
-		if i == 0 && isMessage(raw) {
-			bare = new([]*savedMessage)
-		}
-		if bare != nil {
-			var m *savedMessage
-			if err := json.Unmarshal(raw, &m); err != nil && broken == nil {
-				broken = fmt.Errorf("message %d: %w", i, err)
-			}
-			*bare = append(*bare, m)
+		if len(bare) > 0 || i == 0 && isMessage(raw) {
+			bare = append(bare, raw)
 			continue
 		}
 		budget.left = maxRun
@@ -230,20 +272,24 @@ func (s *source) array(dec *json.Decoder, budget *budgetReader) bool {
 		return false
 	}
 	budget.left = maxRun
-	if bare == nil {
+	if len(bare) == 0 {
 		return true
 	}
-	ms, err := messages(*bare)
-	return s.emit(Run{Messages: ms}, cmp.Or(broken, err), "array that ends "+at)
+	ms, err := messages(bare)
+	return s.emit(Run{Messages: ms}, err, "array that ends "+at)
 }
 
-// isMessage tells whether an element is a message: it has a role and no messages.
+// isMessage tells whether an element is a message or an item, and no run.
 func isMessage(raw json.RawMessage) bool {
 	var m struct {
-		Role     string          `json:"role"`
-		Messages json.RawMessage `json:"messages"`
+		Role, Type string
+		Messages   json.RawMessage
+		Input      json.RawMessage // of a call of a custom tool too
 	}
-	return json.Unmarshal(raw, &m) == nil && m.Role != "" && m.Messages == nil
+	if json.Unmarshal(raw, &m) != nil || m.Messages != nil {
+		return false
+	}
+	return isItem(m.Type) || m.Role != "" && m.Input == nil
 }
 
 // unexpected says that a file ended too early, where EOF alone says nothing.
@@ -266,5 +312,42 @@ func (b *budgetReader) Read(p []byte) (int, error) {
 	}
 	n, err := b.in.Read(p[:min(len(p), b.left)])
 	b.left -= n
+	return n, err
+}
+
+// counter counts what is read through it.
+type counter struct {
+	in *bufio.Reader
+	n  int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// ReadByte keeps gzip from reading ahead, so that the count is exact.
+func (c *counter) ReadByte() (byte, error) {
+	b, err := c.in.ReadByte()
+	if err == nil {
+		c.n++
+	}
+	return b, err
+}
+
+// unpacker ends a file that unpacks to too much.
+type unpacker struct {
+	in     io.Reader
+	packed *counter
+	n      int64
+}
+
+func (u *unpacker) Read(p []byte) (int, error) {
+	if u.n > maxRun && u.n > maxRatio*u.packed.n {
+		return 0, errTooDense
+	}
+	n, err := u.in.Read(p)
+	u.n += int64(n)
 	return n, err
 }

@@ -113,17 +113,21 @@ func outputsAfter(rest []Message) []*Message {
 // savedRun and savedMessage are the file's form. Members that are not named
 // here are skipped.
 type savedRun struct {
-	ID       json.RawMessage  `json:"id"`
-	Model    string           `json:"model"`
-	Messages *[]*savedMessage `json:"messages"`
+	ID           json.RawMessage    `json:"id"`
+	Model        string             `json:"model"`
+	Messages     *[]json.RawMessage `json:"messages"`
+	Instructions json.RawMessage    `json:"instructions"` // Responses, from here on
+	Input        json.RawMessage    `json:"input"`
+	Output       []json.RawMessage  `json:"output"`
 }
 
 type savedMessage struct {
+	Type       string          `json:"type"`
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content"`
 	ToolCalls  []*savedCall    `json:"tool_calls"`
 	ToolCallID string          `json:"tool_call_id"`
-	Error      bool            `json:"error"`
+	Error      json.RawMessage `json:"error"`
 }
 
 type savedCall struct {
@@ -135,14 +139,14 @@ type savedCall struct {
 }
 
 var (
-	errNoMessages = errors.New(`no "messages"`)
+	errNoMessages = errors.New(`no "messages" and no "input"`)
 	errNoRole     = errors.New(`no "role"`)
 )
 
 // decodeRun reads a run object or a bare array of messages.
 func decodeRun(raw []byte) (Run, error) {
 	if bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("[")) {
-		var ms []*savedMessage
+		var ms []json.RawMessage
 		if err := json.Unmarshal(raw, &ms); err != nil {
 			return Run{}, err
 		}
@@ -153,10 +157,7 @@ func decodeRun(raw []byte) (Run, error) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return Run{}, err
 	}
-	if s.Messages == nil {
-		return Run{}, errNoMessages
-	}
-	ms, err := messages(*s.Messages)
+	ms, err := s.messages()
 	if err != nil {
 		return Run{}, err
 	}
@@ -167,10 +168,32 @@ func decodeRun(raw []byte) (Run, error) {
 	return Run{ID: id, Model: s.Model, Messages: ms}, nil
 }
 
-func messages(saved []*savedMessage) ([]Message, error) {
+// messages are those of either API.
+func (s *savedRun) messages() ([]Message, error) {
+	if s.Messages != nil {
+		return messages(*s.Messages)
+	}
+	if !given(s.Input) {
+		return nil, errNoMessages
+	}
+	items, r := inputItems(s.Input)
+	if r != nil {
+		return nil, errors.New(`"input" is neither a text nor a list of items`)
+	}
+	return savedItems(s.Instructions, append(items, s.Output...))
+}
+
+func messages(saved []json.RawMessage) ([]Message, error) {
 	out := make([]Message, 0, len(saved))
-	for i, s := range saved {
-		if s == nil || s.Role == "" {
+	for i, raw := range saved {
+		var s savedMessage
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		if s.Role == "" && isItem(s.Type) {
+			return savedItems(nil, saved)
+		}
+		if s.Role == "" {
 			return nil, fmt.Errorf("message %d: %w", i, errNoRole)
 		}
 		m, err := s.message()
@@ -182,12 +205,36 @@ func messages(saved []*savedMessage) ([]Message, error) {
 	return out, nil
 }
 
+// savedItems reads items of the Responses API.
+func savedItems(instructions json.RawMessage, raws []json.RawMessage) ([]Message, error) {
+	items := make([]responseItem, len(raws))
+	for i, raw := range raws {
+		it := &items[i]
+		if err := json.Unmarshal(raw, it); err != nil {
+			return nil, fmt.Errorf("item %d: %w", i, err)
+		}
+		switch {
+		case it.Type == "" && it.Role == "":
+			return nil, fmt.Errorf(`item %d: no "type"`, i)
+		case it.Type == "":
+			it.Type = "message"
+		}
+	}
+	return plainItems(instructions, items), nil
+}
+
+// isItem tells items of the Responses API from messages, which have a role.
+func isItem(kind string) bool {
+	it := responseItem{Type: kind}
+	return it.fromModel() || it.isOutput()
+}
+
 func (s *savedMessage) message() (Message, error) {
 	content, err := contentText(s.Content)
 	if err != nil {
 		return Message{}, err
 	}
-	m := Message{Role: s.Role, Content: content, ToolCallID: s.ToolCallID, Error: s.Error}
+	m := Message{Role: s.Role, Content: content, ToolCallID: s.ToolCallID, Error: string(s.Error) == "true"}
 	for i, c := range s.ToolCalls {
 		if c == nil {
 			return Message{}, fmt.Errorf("tool call %d is null", i)

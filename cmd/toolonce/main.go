@@ -7,6 +7,7 @@
 //	toolonce pending -store sqlite:once.db
 //	toolonce approve -store sqlite:once.db APPROVAL --by ann --why "the photos show it"
 //	toolonce deny    -store sqlite:once.db RUN TURN.POSITION --by ann --why "no receipt"
+//	toolonce audit   -tools tools.json runs.jsonl.gz
 //
 // It exits with 0 when it did what was asked, with 1 when it was refused or failed, and with 2 when it was called wrongly.
 // What is refused changes nothing, except that an operation whose process has died may be in doubt after it.
@@ -40,6 +41,7 @@ var verbs = []verb{
 	{"pending", "", "list calls that wait for a person", pendingVerb},
 	{"approve", callArgs, "let a call run that waits", decideVerb("approve")},
 	{"deny", callArgs, "refuse a call that waits", decideVerb("deny")},
+	{"audit", "FILE…", "say what the guard would have done on saved runs", nil}, // without a store
 }
 
 // action does what a verb is for.
@@ -100,10 +102,13 @@ func usage(w io.Writer) {
 	for _, v := range verbs {
 		_, _ = fmt.Fprintf(w, "  toolonce %-8s %-29s %s\n", v.name, v.args, v.short)
 	}
-	_, _ = fmt.Fprint(w, "\nEach takes -store sqlite:PATH (or TOOLONCE_STORE) and -h for its flags.\nExit codes: 0 done, 1 refused or failed, 2 called wrongly.\n")
+	_, _ = fmt.Fprint(w, "\nEach but audit takes -store sqlite:PATH (or TOOLONCE_STORE); -h tells the flags.\nExit codes: 0 done, 1 refused or failed, 2 called wrongly.\n")
 }
 
 func (v verb) run(e *env, args []string) error {
+	if v.make == nil {
+		return audit(e, args)
+	}
 	fs := flag.NewFlagSet(v.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&e.storeFlag, "store", e.getenv("TOOLONCE_STORE"), "the `store`: sqlite:PATH (default $TOOLONCE_STORE)")
