@@ -3,7 +3,10 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/toolonce/toolonce/registry"
 )
@@ -45,10 +48,6 @@ func (e *LimitError) Error() string {
 func (s *session) over() *LimitError {
 	o := &s.opts
 	total := s.report.Total()
-	bad := 0
-	for i := len(s.report.Calls) - 1; i >= 0 && unsuccessful(s.report.Calls[i].Verdict); i-- {
-		bad++
-	}
 	for _, l := range []struct {
 		limit   string
 		max     int64
@@ -58,7 +57,7 @@ func (s *session) over() *LimitError {
 		{limitCalls, int64(o.MaxCalls), s.calls > o.MaxCalls},
 		{limitTokens, o.MaxTokens, total.Input+total.Output >= o.MaxTokens},
 		{limitTime, int64(o.MaxTime), s.late() != nil},
-		{limitErrors, int64(o.MaxErrors), bad >= o.MaxErrors},
+		{limitErrors, int64(o.MaxErrors), s.bad >= o.MaxErrors},
 	} {
 		if l.max > 0 && l.reached {
 			return &LimitError{Limit: l.limit, Max: l.max}
@@ -75,9 +74,21 @@ func (s *session) late() *LimitError {
 	return nil
 }
 
-func unsuccessful(v registry.Verdict) bool {
-	return v == registry.Failed || v == registry.Refused || v == registry.OutcomeUnknown
+// inARow counts the calls that have not come out well. One that was refused for a limit says nothing of the model, and
+// would keep a run from going on under a higher one.
+func (s *session) inARow(r registry.Result) {
+	switch r.Verdict {
+	case registry.Failed, registry.Refused, registry.OutcomeUnknown:
+		if !strings.HasPrefix(gjson.Get(r.Content, "reason").String(), atLimit) {
+			s.bad++
+		}
+	default:
+		s.bad = 0
+	}
 }
+
+// atLimit begins what the model is told of a call that was refused for a limit.
+const atLimit = "not executed: the run has reached its limit of "
 
 // At a limit the calls of the last turn are not run, nor is what comes after the time is over. One that has run already,
 // in an earlier attempt at the run, is answered with what came of it. So it is Admit, behind the ledger, that refuses,
@@ -98,7 +109,7 @@ func refused(ctx context.Context, c *registry.Call) *registry.Result {
 	if limit == nil {
 		return nil
 	}
-	r := notExecuted(c.Tool, "not executed: the run has reached its limit of "+limit.Limit)
+	r := notExecuted(c.Tool, atLimit+limit.Limit)
 	return &r
 }
 

@@ -55,7 +55,8 @@ type Options struct {
 	MaxTokens int64
 	// MaxTime bounds one attempt at a run. A tool that has started is not cut short by it. 0: no limit.
 	MaxTime time.Duration
-	// MaxErrors is how many calls in a row may come out as failed, refused or outcome_unknown. 0: no limit.
+	// MaxErrors is how many calls in a row may come out as failed, refused (but for a limit) or outcome_unknown. 0: no
+	// limit.
 	MaxErrors int
 	// Reads is how many reads of a turn run at the same time. 0: 8.
 	Reads int

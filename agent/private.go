@@ -22,7 +22,10 @@ const (
 // textsOf are what a message or item says.
 func textsOf(raw string) (texts []string) {
 	m := gjson.Parse(raw)
-	for _, path := range []string{"content", "content.#.text", "arguments", "output", "output.#.text", "input", "tool_calls.#.function.arguments"} {
+	for _, path := range []string{
+		"content", "content.#.text", "arguments", "output", "output.#.text", "input",
+		"tool_calls.#.function.arguments", "tool_calls.#.custom.input", "function_call.arguments",
+	} {
 		for _, v := range m.Get(path).Array() {
 			if v.Type == gjson.String {
 				texts = append(texts, v.String())

@@ -60,6 +60,7 @@ type session struct {
 	outputs []journal.Output  // of that turn, not yet stored
 	calls   int               // of all turns
 	silent  int               // answers in a row, of this attempt, that said nothing
+	bad     int               // calls in a row that have failed or were refused
 	private []string          // what error texts must not carry
 }
 
@@ -212,6 +213,7 @@ func stored(a *answer, outputs []journal.Output) []registry.Result {
 // seen counts an answer.
 func (s *session) seen(a *answer) {
 	s.report.Usage = append(s.report.Usage, a.usage)
+	s.private = append(s.private, a.text)
 	for _, c := range a.calls {
 		s.private = append(s.private, c.arguments)
 	}
@@ -225,6 +227,7 @@ func (s *session) seen(a *answer) {
 // note reports a call that is answered.
 func (s *session) note(position int, c toolCall, r registry.Result) {
 	s.private = append(s.private, r.Content)
+	s.inARow(r)
 	s.report.Calls = append(s.report.Calls, CallReport{
 		Turn: s.turn, Position: position, CallID: c.id, Tool: c.name, Verdict: r.Verdict, Operation: r.Operation,
 	})
