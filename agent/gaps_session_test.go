@@ -315,3 +315,19 @@ func TestAnErrorQuotesNothingThatTheModelHasSaid(t *testing.T) {
 		}
 	})
 }
+
+func TestTheLimitOfTokensCountsThoseInAndOutAndIsReachedWithTheLast(t *testing.T) {
+	for _, api := range []string{"chat", "responses"} {
+		f := form{api, false}
+		first := transcript.Step{Raw: strings.TrimSuffix(strings.TrimSpace(firstTurn(f)), "}")}
+		first.Raw = first.Raw[:strings.LastIndex(first.Raw, `"usage"`)] + `"usage":{"input_tokens":10,"output_tokens":5}}`
+		for most, want := range map[int64]string{15: "", 16: "1001 500"} {
+			var b bank
+			s := transcript.NewServer(running(first), nil)
+			o := f.do(t, agent.New(onceClient(s), b.tools(), memory(), &agent.Options{MaxTokens: most}), run, request)
+			if limited(o.err, "tokens") != (want == "") || b.total() != want {
+				t.Errorf("%s, %d: %v, moved %q", api, most, o.err, b.total())
+			}
+		}
+	}
+}

@@ -10,5 +10,6 @@ import (
 )
 
 func TestHistoriesOfAStoreHaveAnOrder(t *testing.T) {
+	inMemory(t)
 	history.Check(t, 200, func(t *testing.T) ledgertest.System { return system(t) })
 }
