@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolonce/toolonce/agent"
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 	"github.com/toolonce/toolonce/transcript"
 )
@@ -330,4 +331,54 @@ func TestTheLimitOfTokensCountsThoseInAndOutAndIsReachedWithTheLast(t *testing.T
 			}
 		}
 	}
+}
+
+func TestALimitSaysHowItIsMended(t *testing.T) {
+	for want, e := range map[string]agent.LimitError{
+		"no answer within the limit of 20 turns: raise Options.MaxTurns, ": {Limit: "turns", Max: 20},
+		"more than 3 tool calls: raise Options.MaxCalls, ":                 {Limit: "calls", Max: 3},
+		"within the limit of 7 tokens: raise Options.MaxTokens":            {Limit: "tokens", Max: 7},
+		"no answer within 1m30s: raise Options.MaxTime, ":                  {Limit: "time", Max: int64(90 * time.Second)},
+		"4 tool calls in a row have failed or were refused: ":              {Limit: "errors", Max: 4},
+	} {
+		if got := e.Error(); !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+}
+
+func TestByWhomAndWhyACallWasApprovedIsKept(t *testing.T) {
+	var b office
+	st := memory()
+	l, asked := twoQuestions(t, &b, st)
+	if err := l.Approve(t.Context(), asked[0], "ann", "the photos show it"); err != nil {
+		t.Fatal(err)
+	}
+	all, err := st.Approvals(t.Context(), middleware.Approved)
+	if err != nil || len(all) != 1 || all[0].ID != asked[0].ID || all[0].By != "ann" || all[0].Why != "the photos show it" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// Of a question that was asked anew, what was decided about the other one is no news.
+func TestADecisionOnAnOldQuestionIsNotToldTheAnswerToTheNewOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b office
+		l, old := twoQuestions(t, &b, memory())
+		time.Sleep(24 * time.Hour)
+		anew, ok := errors.AsType[*middleware.PausedError](form{"chat", false}.do(t, l, run, request).err)
+		if !ok {
+			t.Fatal("not asked anew")
+		}
+		if err := l.Approve(t.Context(), anew.Waiting[0], "ann", ""); err != nil {
+			t.Fatal(err)
+		}
+		whichever := old[0]
+		whichever.ID = ""
+		for want, a := range map[string]middleware.Approval{"another question stands there now": old[0], "ann has approved it": whichever} {
+			if err := l.Deny(t.Context(), a, "bob", ""); !errors.Is(err, middleware.ErrLost) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+	})
 }

@@ -72,7 +72,8 @@ func (e *PausedError) Error() string {
 //
 //  1. Ask stores a pending question, unless one is stored that counts for the call: then it gives that and stores nothing.
 //     A denied one counts where run, tool and fingerprint are equal, whatever its place and date. A pending or approved
-//     one counts where all that it is bound to is equal and it has not expired.
+//     one counts where all that it is bound to is equal and it has not expired. With a negative time it never stores, and
+//     gives a zero Approval where none counts.
 //  2. Decide answers the pending question at a place. It is ErrLost, with what was asked there last, where none is pending
 //     (an expired one is not), or another than ID, or several are and ID does not say which.
 //  3. A Claim with an Approval wins only if that is approved, not expired, and bound to this very claim: namespace, place,

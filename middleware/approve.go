@@ -60,13 +60,20 @@ func (g *guard) needsApproval(ctx context.Context, c *registry.Call) (bool, erro
 
 // approve finds the approval that a claim needs. A result tells the model that it was denied.
 func (g *guard) approve(ctx context.Context, c *registry.Call, claim *Claim, generation int) (*registry.Result, error) {
-	if claim.RepeatOf == "" || c.Info().Repeat != registry.RepeatApproved {
-		if needs, err := g.needsApproval(ctx, c); err != nil || !needs {
+	asks, expires := c.Info().Repeat == registry.RepeatApproved, approvalTime
+	if claim.RepeatOf == "" || !asks {
+		needs, err := g.needsApproval(ctx, c)
+		if err != nil || !needs && !asks && !c.Info().HasApproval {
 			return nil, err
+		}
+		if !needs { // a denial stands whatever the tool says by now
+			expires = -1
 		}
 	}
 	approver, ok := g.ledger.(Approver)
 	switch {
+	case expires < 0 && (!ok || c.Turn <= 0):
+		return nil, nil
 	case !ok:
 		return nil, fmt.Errorf("middleware: %s needs an approval, and the ledger keeps none: use one that is an Approver, as sqlitestore is", c.Tool)
 	case c.Turn <= 0:
@@ -74,7 +81,7 @@ func (g *guard) approve(ctx context.Context, c *registry.Call, claim *Claim, gen
 	}
 	a, err := approver.Ask(context.WithoutCancel(ctx), Approval{
 		Call: aliasOf(c), Identity: claim.Identity, Generation: generation, Conversation: c.Run.Conversation, Input: c.Input(), RepeatOf: claim.RepeatOf,
-	}, approvalTime)
+	}, expires)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("middleware: asking for an approval of a call of %s: %w", c.Tool, err)
@@ -85,6 +92,8 @@ func (g *guard) approve(ctx context.Context, c *registry.Call, claim *Claim, gen
 		}
 		res := c.Refused(errors.New(reason))
 		return &res, nil
+	case expires < 0:
+		return nil, nil
 	case a.State == Approved:
 		claim.Approval = a.ID
 		return nil, nil

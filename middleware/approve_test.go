@@ -226,6 +226,22 @@ func TestADenialStandsForEqualCallsOfItsRunAlone(t *testing.T) {
 	})
 }
 
+func TestADenialStandsWhenTheToolAsksForNoApprovalAnyMore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newTill(t)
+		h := w.handler(w.ledger)
+		decide(t, w.ledger, paused(t, h, at(1, 0, "pay", pay1)), false)
+		w.needs = func(context.Context) (bool, error) { return false, nil }
+		want(t, ask(t, h, at(1, 0, "pay", pay1)), registry.Refused, "a person has denied it")
+		want(t, ask(t, h, at(2, 0, "pay", pay1)), registry.Refused, "a person has denied it")
+		w.wantPaid(0)
+		want(t, ask(t, h, at(3, 0, "pay", `{"order":"2","cents":100}`)), registry.Executed)
+		if n := len(approvals(t, w.ledger)); n != 1 {
+			t.Errorf("%d questions, want the denied one alone", n)
+		}
+	})
+}
+
 func TestADenialWithoutAReasonIsToldAsOne(t *testing.T) {
 	w := newTill(t)
 	h := w.handler(w.ledger)

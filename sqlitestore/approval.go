@@ -56,6 +56,9 @@ func (s *Store) Ask(ctx context.Context, a middleware.Approval, expires time.Dur
 		c, now := &a.Call, s.f.now()
 		args := []any{s.namespace, c.Run, c.Tool, pack(c.Fingerprint), c.Turn, c.Position, pack(a.Identity), a.Generation, now.UnixNano()}
 		ok, err := x.one(countingApproval, got.dest(), args...)
+		if err == nil && !ok && expires < 0 {
+			return errUndo
+		}
 		if err == nil && !ok {
 			args = append(args, rand.Text(), c.CallID, pack(c.Arguments), a.Conversation, a.Input, a.RepeatOf, after(now.UnixNano(), expires))
 			_, err = x.one(insertApproval, got.dest(), args...)
@@ -65,6 +68,9 @@ func (s *Store) Ask(ctx context.Context, a middleware.Approval, expires time.Dur
 	})
 	if err != nil {
 		return middleware.Approval{}, s.f.wrap("asking for an approval in", err)
+	}
+	if got.ID == "" {
+		return middleware.Approval{}, nil
 	}
 	return got.Approval, nil
 }

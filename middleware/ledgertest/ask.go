@@ -16,6 +16,7 @@ func askCases() []Case {
 		{"ask/50 at once store one", "Approver, 1", check(askRace)},
 		{"ask/a denied one counts at every place of the run", "Approver, 1", check(askDenied)},
 		{"ask/a denied one counts before an approved one", "Approver, 1", check(askDeniedFirst)},
+		{"ask/a negative time stores nothing", "Approver, 1", check(askOnly)},
 		{"ask/a denied one counts after its date", "Approver, 1", check(func(p *probe) {
 			l := p.sys.Open()
 			a := p.decidedAndOver(l, p.question(), false)
@@ -192,6 +193,16 @@ func askDenied(p *probe) {
 		}
 	}
 	p.sameApproval("asking again", a, p.ask(l, a, far))
+}
+
+func askOnly(p *probe) {
+	l := p.sys.Open()
+	q := p.question()
+	a := p.ask(l, q, -1)
+	want(p, "the id of a question that was not stored", a.ID, "")
+	want(p, "the number of approvals", len(p.approvals(l)), 0)
+	denied := p.denied(l, p.ask(l, q, far))
+	p.sameApproval("asking only, what was denied", denied, p.ask(l, q, -1))
 }
 
 func askDeniedFirst(p *probe) {
