@@ -351,6 +351,14 @@ func TestByWhomAndWhyACallWasApprovedIsKept(t *testing.T) {
 	var b office
 	st := memory()
 	l, asked := twoQuestions(t, &b, st)
+	other, whichever := asked[0], asked[0]
+	other.Call.Fingerprint, whichever.ID = "another", ""
+	if _, err := st.Ask(t.Context(), other, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Approve(t.Context(), whichever, "ann", ""); err == nil || !strings.Contains(err.Error(), "another question stands there now") {
+		t.Error("of two questions at a place: ", err)
+	}
 	if err := l.Approve(t.Context(), asked[0], "ann", "the photos show it"); err != nil {
 		t.Fatal(err)
 	}
