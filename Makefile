@@ -39,8 +39,9 @@ power: export TOOLONCE_SEEDS := $(or $(TOOLONCE_SEEDS),30)
 power: ## cut the power under the SQLite store at many points, TOOLONCE_SEEDS times
 	go test -count=1 -timeout 30m -v -run '^TestPowerLoss' ./sqlitestore
 
-histories: ## check what a store does under concurrency, on TOOLONCE_SEEDS histories
-	TOOLONCE_SEEDS=$(or $(TOOLONCE_SEEDS),200) go test -count=1 -timeout 30m -v -run '^TestHistories' ./sqlitestore
+histories: export TOOLONCE_SEEDS := $(or $(TOOLONCE_SEEDS),1000)
+histories: ## check what stores do under concurrency, on TOOLONCE_SEEDS histories each
+	go test -count=1 -timeout 60m -v -run '^TestHistories' ./internal/history ./sqlitestore
 
 bench: ## measure, each figure beside its floor
 	go test -run '^$$' -bench . -benchtime 2s ./registry/... ./middleware ./sqlitestore ./agent

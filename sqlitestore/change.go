@@ -58,8 +58,8 @@ const (
 // Change implements middleware.Ledger. The caller's context does not cut it short.
 func (s *Store) Change(ctx context.Context, t middleware.Transition) (middleware.Row, error) {
 	ctx = context.WithoutCancel(ctx)
-	c := changing{s: s, t: t}
-	err := c.prepare(ctx)
+	c := changing{s: s, t: t, settler: nobody, running: s.f.handlers.Running(t.Operation)}
+	err := c.seek(ctx)
 	if err == nil {
 		err = c.write(ctx)
 	}
@@ -91,31 +91,33 @@ type changing struct {
 // nobody is no owner's id.
 const nobody = -1
 
-// prepare gathers the evidence. It lasts: who is gone stays so.
-func (c *changing) prepare(ctx context.Context) (err error) {
-	o, t := c.s.f.owners, &c.t
-	c.owner, c.settler = o.id, nobody
-	c.running = c.s.f.handlers.Running(t.Operation)
-	if t.Owner != "" {
-		if c.owner, err = o.goneByName(ctx, t.Owner); err != nil {
-			return err
-		}
-		if c.owner == 0 {
-			c.owner = nobody
-		}
+// seek looks for evidence that the owner is gone. It lasts: who is gone stays so.
+func (c *changing) seek(ctx context.Context) (err error) {
+	o := c.s.f.owners
+	if c.owner = o.id; c.t.Owner == "" {
+		return nil
 	}
-	if t.Step == middleware.Take && t.State == middleware.InDoubt {
-		var r record
-		if _, err := c.s.f.reader.one(ctx, byID, r.dest(), idOf(t.Operation), c.s.namespace); err != nil {
-			return err
-		}
-		if gone, err := o.isGone(ctx, r.settler); err != nil {
-			return err
-		} else if gone {
-			c.settler = r.settler
-		}
+	if c.owner, err = o.goneByName(ctx, c.t.Owner); c.owner == 0 {
+		c.owner = nobody
 	}
-	return nil
+	return err
+}
+
+// seekAgain looks for evidence about the row as it is now: meanwhile somebody may have died who lived, or may not even
+// have been there, when the step was asked for.
+func (c *changing) seekAgain(x *tx) error {
+	if err := c.seek(x.ctx); err != nil || c.t.Step != middleware.Take || c.t.State != middleware.InDoubt {
+		return err
+	}
+	var r record
+	if _, err := x.one(byID, r.dest(), idOf(c.t.Operation), c.s.namespace); err != nil {
+		return err
+	}
+	gone, err := c.s.f.owners.isGone(x.ctx, r.settler)
+	if gone {
+		c.settler = r.settler
+	}
+	return err
 }
 
 func (c *changing) write(ctx context.Context) error {
@@ -163,6 +165,9 @@ func (c *changing) takesOver() bool {
 }
 
 func (c *changing) run(x *tx) (err error) {
+	if err := c.seekAgain(x); err != nil {
+		return err
+	}
 	if c.done, err = c.try(x, whole, false); err != nil {
 		return err
 	}

@@ -114,3 +114,8 @@ func parameters(query string) int {
 		}
 	}
 }
+
+// KeepWriter keeps this process's writes waiting while f runs.
+func (s *Store) KeepWriter(f func()) error {
+	return s.f.writer.hold(context.Background(), func(*tx, time.Time) error { f(); return nil })
+}

@@ -131,7 +131,6 @@ func (j historyJob) run(ctx context.Context, die int) ([]history.Op, error) {
 }
 
 func TestHistoriesOfKilledProcessesHaveAnOrder(t *testing.T) {
-	onRequest(t)
 	first, count := history.Seeds(t, 10)
 	t.Logf("seeds %d to %d", first, first+count-1)
 	for seed := first; seed < first+count; seed++ {

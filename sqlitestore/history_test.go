@@ -3,7 +3,6 @@
 package sqlitestore_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/toolonce/toolonce/internal/history"
@@ -11,15 +10,6 @@ import (
 )
 
 func TestHistoriesOfAStoreHaveAnOrder(t *testing.T) {
-	onRequest(t)
 	inMemory(t)
 	history.Check(t, 200, func(t *testing.T) ledgertest.System { return system(t) })
-}
-
-// onRequest keeps tests that take minutes to make histories run alone.
-func onRequest(t *testing.T) {
-	t.Helper()
-	if os.Getenv("TOOLONCE_SEEDS") == "" {
-		t.Skip("make histories runs it: it takes minutes")
-	}
 }

@@ -49,15 +49,17 @@ func Check(t *testing.T, n int, open func(t *testing.T) ledgertest.System) {
 	first, count := Seeds(t, n)
 	t.Logf("seeds %d to %d", first, first+count-1)
 	total := 0
-	for seed := first; seed < first+count; seed++ {
-		ops, err := Record(t, open(t), seed)
-		if err == nil {
-			err = Verify(ops)
-		}
-		if err != nil {
-			t.Fatalf("seed %d (TOOLONCE_SEED=%d TOOLONCE_SEEDS=1): %v", seed, seed, err)
-		}
-		total += len(ops)
+	for seed := first; seed < first+count && !t.Failed(); seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { // what it opens is closed before the next one
+			ops, err := Record(t, open(t), seed)
+			if err == nil {
+				err = Verify(ops)
+			}
+			if err != nil {
+				t.Fatalf("TOOLONCE_SEED=%d TOOLONCE_SEEDS=1: %v", seed, err)
+			}
+			total += len(ops)
+		})
 	}
 	t.Logf("%d calls", total)
 }
