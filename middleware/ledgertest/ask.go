@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -73,19 +74,19 @@ func questionOf(c middleware.Claim) middleware.Approval {
 
 func (p *probe) approver(l middleware.Ledger) middleware.Approver {
 	a, err := approver(l)
-	p.none(err, "a case about approvals")
+	suite.None(err, "a case about approvals")
 	return a
 }
 
 func (p *probe) ask(l middleware.Ledger, a middleware.Approval, expires time.Duration) middleware.Approval {
 	got, err := p.approver(l).Ask(p.ctx, a, expires)
-	p.none(err, "Ask")
+	suite.None(err, "Ask")
 	return got
 }
 
 func (p *probe) approvals(l middleware.Ledger, states ...middleware.ApprovalState) []middleware.Approval {
 	all, err := p.approver(l).Approvals(p.ctx, states...)
-	p.none(err, "Approvals")
+	suite.None(err, "Approvals")
 	return all
 }
 
@@ -94,21 +95,21 @@ func (p *probe) approval(l middleware.Ledger, id string) middleware.Approval {
 	all := p.approvals(l)
 	i := slices.IndexFunc(all, func(a middleware.Approval) bool { return a.ID == id })
 	if i < 0 {
-		p.failf("the approval %s is not listed", id)
+		suite.Failf("the approval %s is not listed", id)
 	}
 	return all[i]
 }
 
 func (p *probe) sameApproval(what string, a, b middleware.Approval) {
 	if d := diff(a, b); len(d) > 0 {
-		p.failf("%s: the approval should be the same, but %s", what, strings.Join(d, ", "))
+		suite.Failf("%s: the approval should be the same, but %s", what, strings.Join(d, ", "))
 	}
 }
 
 // otherApproval fails unless b is pending, and another than a.
 func (p *probe) otherApproval(a, b middleware.Approval) {
 	if b.ID == a.ID || b.State != middleware.Pending {
-		p.failf("the question is %s, which is %s; want another than %s, and pending", b.ID, b.State, a.ID)
+		suite.Failf("the question is %s, which is %s; want another than %s, and pending", b.ID, b.State, a.ID)
 	}
 }
 
@@ -130,7 +131,7 @@ func askStores(p *probe) {
 	asked.ID, asked.State, asked.Operation, asked.By = "mine", middleware.Approved, "op", "me" // the ledger says these
 	got := p.ask(l, asked, far)
 	if got.ID == "" || got.ID == "mine" || got.Now.IsZero() {
-		p.failf("ID is %q and Now %v, want a new one and the store's clock", got.ID, got.Now)
+		suite.Failf("ID is %q and Now %v, want a new one and the store's clock", got.ID, got.Now)
 	}
 	a.ID, a.State, a.Asked, a.Expires = got.ID, middleware.Pending, got.Now, got.Now.Add(far)
 	p.sameApproval("what was asked", a, got)
@@ -146,7 +147,7 @@ func askAgain(p *probe) {
 	p.sameApproval("asking again in another process", a, p.ask(p.sys.Open(), q, far))
 	a = p.approved(l, a)
 	p.sameApproval("asking again what is approved", a, p.ask(p.sys.Open(), q, far))
-	want(p, "the number of questions stored", len(p.approvals(l)), 1)
+	suite.Want("the number of questions stored", len(p.approvals(l)), 1)
 }
 
 func askUnbound(p *probe) {
@@ -171,11 +172,11 @@ func askRace(p *probe) {
 		a.id, a.err = got.ID, err
 		return a
 	}) {
-		p.none(a.err, "Ask")
+		suite.None(a.err, "Ask")
 		ids = append(ids, a.id)
 	}
-	want(p, "the number of questions that 50 were told of", len(slices.Compact(slices.Sorted(slices.Values(ids)))), 1)
-	want(p, "the number of questions stored", len(p.approvals(ledgers[0])), 1)
+	suite.Want("the number of questions that 50 were told of", len(slices.Compact(slices.Sorted(slices.Values(ids)))), 1)
+	suite.Want("the number of questions stored", len(p.approvals(ledgers[0])), 1)
 }
 
 func askDenied(p *probe) {
@@ -199,8 +200,8 @@ func askOnly(p *probe) {
 	l := p.sys.Open()
 	q := p.question()
 	a := p.ask(l, q, -1)
-	want(p, "the id of a question that was not stored", a.ID, "")
-	want(p, "the number of approvals", len(p.approvals(l)), 0)
+	suite.Want("the id of a question that was not stored", a.ID, "")
+	suite.Want("the number of approvals", len(p.approvals(l)), 0)
 	denied := p.denied(l, p.ask(l, q, far))
 	p.sameApproval("asking only, what was denied", denied, p.ask(l, q, -1))
 }
@@ -246,7 +247,7 @@ func askInput(p *probe) {
 	copies := [][]byte{q.Input, a.Input, p.ask(l, q, far).Input, p.approval(l, a.ID).Input, p.approved(l, a).Input}
 	for _, b := range copies {
 		copy(b, "xyz")
-		want(p, "Input", string(p.approval(l, a.ID).Input), "abc")
+		suite.Want("Input", string(p.approval(l, a.ID).Input), "abc")
 	}
 }
 
@@ -255,7 +256,7 @@ func askNamespace(p *probe) {
 	q := p.question()
 	first := p.ask(a, q, far)
 	p.otherApproval(first, p.ask(b, q, far))
-	want(p, "the number of questions of a tenant", len(p.approvals(a)), 1)
+	suite.Want("the number of questions of a tenant", len(p.approvals(a)), 1)
 	first = p.denied(a, first)
 	q.Call.Turn += 1000
 	p.otherApproval(first, p.ask(b, q, far))

@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"time"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
@@ -54,13 +55,13 @@ func claimOtherFingerprint(p *probe) {
 	c := p.claim()
 	c.Call.Fingerprint = "100 cents"
 	first := p.win(l, c)
-	want(p, "Fingerprint", first.Fingerprint, "100 cents")
+	suite.Want("Fingerprint", first.Fingerprint, "100 cents")
 	c2 := p.claimAs(c.Identity)
 	c2.Call.Fingerprint = "125 cents"
-	want(p, "Fingerprint of what stood in the way", p.refused(l, c2).Fingerprint, "100 cents")
+	suite.Want("Fingerprint of what stood in the way", p.refused(l, c2).Fingerprint, "100 cents")
 	p.note(l, first.Operation, c2.Call, 1)
-	want(p, "Fingerprint of the row", p.row(l, first.Operation).Fingerprint, "100 cents")
-	want(p, "Fingerprint of the repeat's alias", p.alias(l, c2.Call, first.Operation).Fingerprint, "125 cents")
+	suite.Want("Fingerprint of the row", p.row(l, first.Operation).Fingerprint, "100 cents")
+	suite.Want("Fingerprint of the repeat's alias", p.alias(l, c2.Call, first.Operation).Fingerprint, "125 cents")
 }
 
 func claimRow(p *probe) {
@@ -81,11 +82,11 @@ func claimRow(p *probe) {
 	}
 	p.same("the claim and its row", wanted, got)
 	if got.Operation == "" || got.Owner == "" {
-		p.failf("Operation is %q and Owner %q, want both", got.Operation, got.Owner)
+		suite.Failf("Operation is %q and Owner %q, want both", got.Operation, got.Owner)
 	}
 	for name, at := range map[string]time.Time{"Created": got.Created, "Since": got.Since, "KeySince": got.KeySince, "Deadline less what was asked for": got.Deadline.Add(-c.Deadline)} {
 		if at.Before(target.Now.Add(-time.Millisecond)) || at.After(got.Now.Add(time.Millisecond)) { // a store may round
-			p.failf("%s is %v, want the time of the claim, between %v and %v", name, at, target.Now, got.Now)
+			suite.Failf("%s is %v, want the time of the claim, between %v and %v", name, at, target.Now, got.Now)
 		}
 	}
 }
@@ -124,8 +125,8 @@ func claimAlias(p *probe) {
 	c := p.claim()
 	p.missing(l, place(c.Call))
 	row := p.win(l, c)
-	want(p, "the call found at its place", p.alias(p.sys.Open(), c.Call, row.Operation), c.Call)
-	want(p, "Repeats of a first call", p.found(l, place(c.Call), row.Operation).Repeats, 0)
+	suite.Want("the call found at its place", p.alias(p.sys.Open(), c.Call, row.Operation), c.Call)
+	suite.Want("Repeats of a first call", p.found(l, place(c.Call), row.Operation).Repeats, 0)
 }
 
 func claimTakenPlace(p *probe) {
@@ -153,7 +154,7 @@ func claimEmptyPlace(p *probe) {
 	c := p.claim()
 	c.SeenAlias = p.win(l, p.claim()).Operation
 	if row := p.refused(l, c); row.Operation != "" {
-		p.failf("in the way stood %s, want none", describe(&row))
+		suite.Failf("in the way stood %s, want none", describe(&row))
 	}
 }
 
@@ -164,7 +165,7 @@ func claimSeenPlace(p *probe) {
 		c := p.claim()
 		c.Call.Turn, c.Call.Position, c.SeenAlias = row.Claimer.Turn, row.Claimer.Position, row.Operation
 		got := p.win(l, c)
-		want(p, "what the place points to", p.alias(l, c.Call, got.Operation), c.Call)
+		suite.Want("what the place points to", p.alias(l, c.Call, got.Operation), c.Call)
 		p.same("moving the place", row, p.row(l, row.Operation))
 	}
 }
@@ -175,7 +176,7 @@ func claimWithoutTurn(p *probe) {
 		c := p.claim()
 		c.Call.Turn = 0
 		row := p.win(l, c)
-		want(p, "the claimer", p.row(l, row.Operation).Claimer, c.Call)
+		suite.Want("the claimer", p.row(l, row.Operation).Claimer, c.Call)
 		p.missing(l, place(c.Call))
 	}
 }
@@ -196,14 +197,14 @@ func claimIDs(p *probe) {
 		for range 3 {
 			row := p.win(l, p.claim())
 			if seen[row.Operation] {
-				p.failf("the id %s was given twice", row.Operation)
+				suite.Failf("the id %s was given twice", row.Operation)
 			}
 			seen[row.Operation] = true
 		}
 		row := p.win(l, p.claim())
 		row = p.become(l, row, middleware.Released)
 		if again := p.win(l, p.claimAs(row.Identity)); again.Operation == row.Operation {
-			p.failf("the id %s was given again after release", row.Operation)
+			suite.Failf("the id %s was given again after release", row.Operation)
 		}
 	}
 }
@@ -216,7 +217,7 @@ func (p *probe) expired(l middleware.Ledger) middleware.Row {
 	p.tick(l, row.Operation)
 	row = p.row(l, row.Operation)
 	if !row.Expired() {
-		p.failf("a row done at %v and kept for %v is not expired at %v: it expires at %v", row.DoneAt, soon, row.Now, row.Expires)
+		suite.Failf("a row done at %v and kept for %v is not expired at %v: it expires at %v", row.DoneAt, soon, row.Now, row.Expires)
 	}
 	return row
 }

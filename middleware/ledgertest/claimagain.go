@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"time"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
@@ -66,8 +67,8 @@ func claimAgainSamePlace(p *probe) {
 	row, c := p.free(l)
 	c.Call, c.SeenAlias = row.Claimer, row.Operation
 	got := p.win(l, c)
-	want(p, "Operation", got.Operation, row.Operation)
-	want(p, "the call found at its place", p.alias(l, c.Call, row.Operation), c.Call)
+	suite.Want("Operation", got.Operation, row.Operation)
+	suite.Want("the call found at its place", p.alias(l, c.Call, row.Operation), c.Call)
 }
 
 func claimAgain(p *probe) {
@@ -84,7 +85,7 @@ func claimAgain(p *probe) {
 	wanted.Since, wanted.Deadline, wanted.Owner = got.Since, got.Deadline, got.Owner
 	p.same("a claim of a free row", wanted, got)
 	if got.Owner == before.Owner {
-		p.failf("Owner is still %s, want that of who claimed", got.Owner)
+		suite.Failf("Owner is still %s, want that of who claimed", got.Owner)
 	}
 	p.found(l, place(c.Call), before.Operation)
 	p.found(l, place(before.Claimer), before.Operation)
@@ -93,14 +94,14 @@ func claimAgain(p *probe) {
 func claimAgainByPerson(p *probe) {
 	l := p.sys.Open()
 	row := p.freed(l)
-	want(p, "ByPerson", row.ByPerson, true)
+	suite.Want("ByPerson", row.ByPerson, true)
 	c := p.claimAs(row.Identity)
 	c.Seen = row
 	got := p.win(l, c)
-	want(p, "Attempt", got.Attempt, 1)
-	want(p, "ByPerson of a new claim", got.ByPerson, false)
-	want(p, "SettledBy of a new claim", got.SettledBy, "")
-	want(p, "SettledWhy of a new claim", got.SettledWhy, "")
+	suite.Want("Attempt", got.Attempt, 1)
+	suite.Want("ByPerson of a new claim", got.ByPerson, false)
+	suite.Want("SettledBy of a new claim", got.SettledBy, "")
+	suite.Want("SettledWhy of a new claim", got.SettledWhy, "")
 	p.lost(l, right(row, middleware.Complete))
 }
 
@@ -149,7 +150,7 @@ func claimAgainDeadline(p *probe) {
 	c.Deadline = soon
 	got := p.win(l, c)
 	if !got.Deadline.Equal(row.Deadline) {
-		p.failf("Deadline is %v, want %v, that of the claim before", got.Deadline, row.Deadline)
+		suite.Failf("Deadline is %v, want %v, that of the claim before", got.Deadline, row.Deadline)
 	}
 	p.early(l, right(p.do(l, got, middleware.Doubt), middleware.NotHappened), row.Deadline)
 }
@@ -200,23 +201,23 @@ func claimExpired(p *probe) {
 	got := p.win(l, c)
 	p.same("Claim and Find after it", got, p.row(l, got.Operation))
 	if got.Operation == old.Operation {
-		p.failf("the id is %s as before, want a new one", got.Operation)
+		suite.Failf("the id is %s as before, want a new one", got.Operation)
 	}
 	p.missing(l, middleware.Query{Operation: old.Operation})
 	p.missing(l, place(old.Claimer))
 	p.found(l, place(c.Call), got.Operation)
 	p.found(l, middleware.Query{Identity: old.Identity}, got.Operation)
-	want(p, "State", got.State, middleware.Running)
-	want(p, "Token", got.Token, c.Token)
-	want(p, "Attempt", got.Attempt, 1)
-	want(p, "Generation", got.Generation, old.Generation)
-	want(p, "Key", got.Key, registry.DownstreamKey(old.Namespace, old.Identity, old.Generation))
-	want(p, "Result of a new operation", got.Result, "")
-	want(p, "HasResult of a new operation", got.HasResult, false)
-	want(p, "DoneAt of a new operation is zero", got.DoneAt.IsZero(), true)
-	want(p, "Expires of a new operation is zero", got.Expires.IsZero(), true)
+	suite.Want("State", got.State, middleware.Running)
+	suite.Want("Token", got.Token, c.Token)
+	suite.Want("Attempt", got.Attempt, 1)
+	suite.Want("Generation", got.Generation, old.Generation)
+	suite.Want("Key", got.Key, registry.DownstreamKey(old.Namespace, old.Identity, old.Generation))
+	suite.Want("Result of a new operation", got.Result, "")
+	suite.Want("HasResult of a new operation", got.HasResult, false)
+	suite.Want("DoneAt of a new operation is zero", got.DoneAt.IsZero(), true)
+	suite.Want("Expires of a new operation is zero", got.Expires.IsZero(), true)
 	if _, err := l.Change(p.ctx, right(old, middleware.Complete)); err == nil {
-		p.failf("a result of the row that has gone was taken")
+		suite.Failf("a result of the row that has gone was taken")
 	}
 	p.same("a result of the row that has gone", got, p.row(l, got.Operation))
 }
@@ -227,7 +228,7 @@ func claimExpiredSamePlace(p *probe) {
 	c := p.claimAs(old.Identity)
 	c.Call.Turn, c.Seen, c.SeenAlias = old.Claimer.Turn, old, old.Operation
 	got := p.win(l, c)
-	want(p, "the call found at its place", p.alias(l, c.Call, got.Operation), c.Call)
+	suite.Want("the call found at its place", p.alias(l, c.Call, got.Operation), c.Call)
 }
 
 func claimExpiredPlaces(p *probe) {
@@ -241,7 +242,7 @@ func claimExpiredPlaces(p *probe) {
 	q := place(call)
 	q.Identity = old.Identity
 	if row := p.found(l, q, got.Operation); row.Found != nil {
-		p.failf("Found is %+v, want none: that place pointed to what has gone", row.Found)
+		suite.Failf("Found is %+v, want none: that place pointed to what has gone", row.Found)
 	}
 	c = p.claim()
 	c.Call.Turn = call.Turn

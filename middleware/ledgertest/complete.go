@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -33,12 +34,12 @@ var doneFields = []string{"State", "Since", "Result", "HasResult", "DoneAt"}
 
 // done fails unless the row is done with the result of right.
 func (p *probe) done(row middleware.Row) {
-	want(p, "State", row.State, middleware.Done)
-	want(p, "Result", row.Result, "result")
-	want(p, "HasResult", row.HasResult, true)
-	want(p, "Settle", row.Settle, "")
+	suite.Want("State", row.State, middleware.Done)
+	suite.Want("Result", row.Result, "result")
+	suite.Want("HasResult", row.HasResult, true)
+	suite.Want("Settle", row.Settle, "")
 	if row.DoneAt.IsZero() || !row.DoneAt.Equal(row.Since) {
-		p.failf("DoneAt is %v and Since %v, want the time at which it was done", row.DoneAt, row.Since)
+		suite.Failf("DoneAt is %v and Since %v, want the time at which it was done", row.DoneAt, row.Since)
 	}
 }
 
@@ -49,7 +50,7 @@ func completeRunning(p *probe) {
 	p.done(got)
 	p.only("complete", row, got, doneFields...)
 	if !got.Since.After(row.Since) {
-		p.failf("Since is %v, want later than %v", got.Since, row.Since)
+		suite.Failf("Since is %v, want later than %v", got.Since, row.Since)
 	}
 }
 
@@ -69,7 +70,7 @@ func completeFreed(p *probe) {
 	row := p.freed(l)
 	got := p.do(l, row, middleware.Complete)
 	p.done(got)
-	want(p, "ByPerson", got.ByPerson, false)
+	suite.Want("ByPerson", got.ByPerson, false)
 	p.only("complete", row, got, append(doneFields, "ByPerson", "SettledBy", "SettledWhy")...)
 	c := p.claimAs(row.Identity)
 	c.Seen = row
@@ -114,7 +115,7 @@ func completeEqual(p *probe) {
 		before := p.become(l, row, s)
 		got, err := l.Change(p.ctx, right(row, middleware.Complete))
 		if !errors.Is(err, middleware.ErrLost) {
-			p.failf("the same result again, on a row that is %s: want ErrLost, got %v", s, err)
+			suite.Failf("the same result again, on a row that is %s: want ErrLost, got %v", s, err)
 		}
 		p.same("the same result again, on a row that is "+string(s), before, got)
 		p.same("the same result again, on a row that is "+string(s), before, p.row(l, row.Operation))
@@ -134,7 +135,7 @@ func stepOnNothing(p *probe) {
 		t := right(middleware.Row{Operation: "op_nothing", State: middleware.Running, Token: "token", Attempt: 1, Settle: "mark"}, s)
 		row, err := l.Change(p.ctx, t)
 		if !errors.Is(err, middleware.ErrLost) || row.Operation != "" {
-			p.failf("%s of no row: want ErrLost and no row, got %v and %s", name, err, describe(&row))
+			suite.Failf("%s of no row: want ErrLost and no row, got %v and %s", name, err, describe(&row))
 		}
 	}
 }
@@ -148,12 +149,12 @@ func completeExpires(p *probe) {
 		c = p.claimAs(row.Identity)
 		c.Seen, c.Keep = row, keep
 		row = p.win(l, c)
-		want(p, "Expires before it is done is zero", row.Expires.IsZero(), true)
+		suite.Want("Expires before it is done is zero", row.Expires.IsZero(), true)
 		row = p.do(l, row, middleware.Complete)
 		if keep == 0 && !row.Expires.IsZero() || keep > 0 && !row.Expires.Equal(row.DoneAt.Add(keep)) {
-			p.failf("done at %v and kept for %v, it expires at %v", row.DoneAt, keep, row.Expires)
+			suite.Failf("done at %v and kept for %v, it expires at %v", row.DoneAt, keep, row.Expires)
 		}
-		want(p, "Expired", row.Expired(), false)
+		suite.Want("Expired", row.Expired(), false)
 	}
 }
 
@@ -162,9 +163,9 @@ func completeWithoutResult(p *probe) {
 	t := right(p.second(l), middleware.Complete)
 	t.Result, t.HasResult = "", false
 	row := p.step(l, t)
-	want(p, "State", row.State, middleware.Done)
-	want(p, "HasResult", row.HasResult, false)
-	want(p, "DoneAt is zero", row.DoneAt.IsZero(), false)
+	suite.Want("State", row.State, middleware.Done)
+	suite.Want("HasResult", row.HasResult, false)
+	suite.Want("DoneAt is zero", row.DoneAt.IsZero(), false)
 }
 
 func completeFalsy(p *probe) {
@@ -185,7 +186,7 @@ func (p *probe) results(all ...string) {
 			p.step(a, t)
 			row := p.row(b, t.Operation)
 			if row.Result != result || !row.HasResult {
-				p.failf("%s stored %.40q (%d bytes), and %.40q (%d bytes, HasResult %v) was kept",
+				suite.Failf("%s stored %.40q (%d bytes), and %.40q (%d bytes, HasResult %v) was kept",
 					stepName(s), result, len(result), row.Result, len(row.Result), row.HasResult)
 			}
 		}
@@ -196,8 +197,8 @@ func giveBackRunning(p *probe) {
 	l := p.sys.Open()
 	row := p.win(l, p.claim())
 	got := p.do(l, row, middleware.GiveBack)
-	want(p, "State", got.State, middleware.Free)
-	want(p, "ByPerson", got.ByPerson, false)
+	suite.Want("State", got.State, middleware.Free)
+	suite.Want("ByPerson", got.ByPerson, false)
 	p.only("give back", row, got, "State", "Since")
 	p.lost(l, right(row, middleware.Complete))
 }
@@ -206,8 +207,8 @@ func giveBackSettling(p *probe) {
 	l := p.sys.Open()
 	row := p.settling(l)
 	got := p.do(l, row, middleware.GiveBack)
-	want(p, "State", got.State, middleware.Free)
-	want(p, "Settle", got.Settle, "")
+	suite.Want("State", got.State, middleware.Free)
+	suite.Want("Settle", got.Settle, "")
 	p.only("give back", row, got, "State", "Since", "Settle")
 }
 
@@ -216,10 +217,10 @@ func giveBackUnclear(p *probe) {
 	t := right(p.win(l, p.claim()), middleware.GiveBack)
 	t.Unclear = true
 	row := p.step(l, t)
-	want(p, "Unclear after an attempt without proof", row.Unclear, true)
+	suite.Want("Unclear after an attempt without proof", row.Unclear, true)
 	c := p.claimAs(row.Identity)
 	c.Seen = row
 	row = p.win(l, c)
-	want(p, "Unclear under the next claim", row.Unclear, true)
-	want(p, "Unclear after an attempt with proof", p.do(l, row, middleware.GiveBack).Unclear, true)
+	suite.Want("Unclear under the next claim", row.Unclear, true)
+	suite.Want("Unclear after an attempt with proof", p.do(l, row, middleware.GiveBack).Unclear, true)
 }

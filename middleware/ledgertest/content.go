@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -21,7 +22,7 @@ func contentCases() []Case {
 }
 
 func (p *probe) input(l middleware.Ledger, operation, wanted string) {
-	want(p, "Input", string(p.row(l, operation).Input), wanted)
+	suite.Want("Input", string(p.row(l, operation).Input), wanted)
 }
 
 func inputCopied(p *probe) {
@@ -30,7 +31,7 @@ func inputCopied(p *probe) {
 	c.Input = []byte("abc")
 	row := p.win(l, c)
 	copy(c.Input, "xyz")
-	want(p, "Input of the row that was claimed", string(row.Input), "abc")
+	suite.Want("Input of the row that was claimed", string(row.Input), "abc")
 	p.input(l, row.Operation, "abc")
 	free := p.do(l, row, middleware.GiveBack)
 	c = p.claimAs(row.Identity)
@@ -75,11 +76,11 @@ func hashesExact(p *probe) {
 		row := p.win(l, c)
 		ids[h] = row.Operation
 		got := p.row(p.sys.Open(), row.Operation)
-		want(p, "Identity", got.Identity, h)
-		want(p, "Fingerprint", got.Fingerprint, h)
-		want(p, "Resource", got.Resource, h)
-		want(p, "Claimer", got.Claimer, c.Call)
-		want(p, "the call found at its place", p.alias(l, c.Call, row.Operation), c.Call)
+		suite.Want("Identity", got.Identity, h)
+		suite.Want("Fingerprint", got.Fingerprint, h)
+		suite.Want("Resource", got.Resource, h)
+		suite.Want("Claimer", got.Claimer, c.Call)
+		suite.Want("the call found at its place", p.alias(l, c.Call, row.Operation), c.Call)
 	}
 	for h, operation := range ids {
 		p.found(l, middleware.Query{Identity: h}, operation)
@@ -111,13 +112,13 @@ func cancelledClaim(p *probe) {
 		_, alias := p.find(l, place(c.Call))
 		switch {
 		case ok != alias:
-			p.failf("a claim %s left half of itself: its row %v, its alias %v", doing, ok, alias)
+			suite.Failf("a claim %s left half of itself: its row %v, its alias %v", doing, ok, alias)
 		case err == nil && !won:
-			p.failf("a claim %s was not won, want won or an error; in the way: %s", doing, describe(&row))
+			suite.Failf("a claim %s was not won, want won or an error; in the way: %s", doing, describe(&row))
 		case won && !ok:
-			p.failf("a claim %s was won, but there is no row", doing)
+			suite.Failf("a claim %s was won, but there is no row", doing)
 		case ok && got.Token != c.Token:
-			p.failf("a claim %s left %s", doing, describe(&got))
+			suite.Failf("a claim %s left %s", doing, describe(&got))
 		}
 	})
 }
@@ -131,7 +132,7 @@ func cancelledChange(p *probe) {
 		done := p.row(l, row.Operation).State == middleware.Done
 		released := p.row(l, target.Operation).State == middleware.Released
 		if done != released || err == nil && !done || isLost(err) {
-			p.failf("a complete %s, with error %v, left half of itself: undo done %v, target released %v", doing, err, done, released)
+			suite.Failf("a complete %s, with error %v, left half of itself: undo done %v, target released %v", doing, err, done, released)
 		}
 	})
 }
@@ -147,7 +148,7 @@ func cancelledNote(p *probe) {
 			noted++
 		}
 		if err == nil && n != noted {
-			p.failf("a note %s counted %d repeats, want %d", doing, n, noted)
+			suite.Failf("a note %s counted %d repeats, want %d", doing, n, noted)
 		}
 		p.repeats(l, "run", row.Operation, noted)
 	})

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -22,7 +23,7 @@ func decideCases() []Case {
 			l := p.sys.Open()
 			a := p.past(l, p.ask(l, p.question(), soon))
 			all := p.approvals(l, middleware.Pending)
-			want(p, "the number of pending approvals", len(all), 1)
+			suite.Want("the number of pending approvals", len(all), 1)
 			p.sameApproval("the one that has expired", a, all[0])
 		})},
 		{"namespaces/a decision does not cross", "Approver, 2", check(decideNamespace)},
@@ -36,7 +37,7 @@ func decision(a middleware.Approval, approve bool) middleware.Decision {
 // decide answers a pending question.
 func (p *probe) decide(l middleware.Ledger, d middleware.Decision) middleware.Approval {
 	got, err := p.approver(l).Decide(p.ctx, d)
-	p.none(err, "Decide")
+	suite.None(err, "Decide")
 	p.sameApproval("Decide and Approvals after it", got, p.approval(l, got.ID))
 	return got
 }
@@ -54,7 +55,7 @@ func (p *probe) undecided(l middleware.Ledger, d middleware.Decision, stored mid
 	before := p.approvals(l)
 	got, err := p.approver(l).Decide(p.ctx, d)
 	if !isLost(err) {
-		p.failf("Decide: want ErrLost, got error %v; the approval is %s", err, got.State)
+		suite.Failf("Decide: want ErrLost, got error %v; the approval is %s", err, got.State)
 	}
 	p.sameApproval("a decision that was lost: what it was told", stored, got)
 	for i, a := range p.approvals(l) {
@@ -69,7 +70,7 @@ func (p *probe) until(l middleware.Ledger, id string, so func(middleware.Approva
 		if so(a) {
 			return a
 		}
-		p.none(p.ctx.Err(), "waiting for the store's clock to move")
+		suite.None(p.ctx.Err(), "waiting for the store's clock to move")
 		runtime.Gosched()
 	}
 }
@@ -82,9 +83,9 @@ func (p *probe) decidedAndOver(l middleware.Ledger, q middleware.Approval, appro
 			return p.past(l, a)
 		}
 		if !isLost(err) { // too late
-			p.none(err, "Decide")
+			suite.None(err, "Decide")
 		}
-		p.none(p.ctx.Err(), "deciding before the question has expired")
+		suite.None(p.ctx.Err(), "deciding before the question has expired")
 	}
 }
 
@@ -101,7 +102,7 @@ func decideAnswers(p *probe) {
 		d.ID = ""
 		got := p.decide(p.sys.Open(), d)
 		if !got.Decided.After(a.Now) || got.Decided.After(got.Now) {
-			p.failf("Decided is %v, want after %v and not after %v", got.Decided, a.Now, got.Now)
+			suite.Failf("Decided is %v, want after %v and not after %v", got.Decided, a.Now, got.Now)
 		}
 		a.State, a.Decided, a.By, a.Why = middleware.Denied, got.Decided, d.By, d.Why
 		if approve {
@@ -122,11 +123,11 @@ func (p *probe) several(l middleware.Ledger) (first, second middleware.Approval)
 func decideByID(p *probe) {
 	l := p.sys.Open()
 	first, second := p.several(l)
-	want(p, "the question decided", p.approved(l, first).ID, first.ID)
+	suite.Want("the question decided", p.approved(l, first).ID, first.ID)
 	p.sameApproval("an answer to another question", second, p.approval(l, second.ID))
 	d := decision(second, true)
 	d.ID = "" // it is the only one left
-	want(p, "the question decided", p.decide(l, d).ID, second.ID)
+	suite.Want("the question decided", p.decide(l, d).ID, second.ID)
 }
 
 func decideTwice(p *probe) {
@@ -166,7 +167,7 @@ func decideExpired(p *probe) {
 	p.undecided(l, decision(a, true), b)
 	d := decision(b, true)
 	d.ID = ""
-	want(p, "the question decided", p.decide(l, d).ID, b.ID)
+	suite.Want("the question decided", p.decide(l, d).ID, b.ID)
 }
 
 func decideNothing(p *probe) {
@@ -207,11 +208,11 @@ func decideRace(p *probe) {
 		if r.err == nil {
 			won++
 		} else if !isLost(r.err) {
-			p.none(r.err, "Decide")
+			suite.None(r.err, "Decide")
 		}
 		told = append(told, r.a)
 	}
-	want(p, "the number of answers", won, 1)
+	suite.Want("the number of answers", won, 1)
 	for _, got := range told {
 		p.sameApproval("what all were told", p.approval(l, a.ID), got)
 	}
@@ -219,7 +220,7 @@ func decideRace(p *probe) {
 
 func approvalsListed(p *probe) {
 	l := p.sys.Open()
-	want(p, "the number of approvals of an empty ledger", len(p.approvals(l)), 0)
+	suite.Want("the number of approvals of an empty ledger", len(p.approvals(l)), 0)
 	byState := map[middleware.ApprovalState][]string{}
 	var all []string
 	for range 3 {
@@ -254,9 +255,9 @@ func approvalsListed(p *probe) {
 // approvalsAre fails unless these approvals are listed, in this order.
 func (p *probe) approvalsAre(l middleware.Ledger, ids []string, states ...middleware.ApprovalState) {
 	all := p.approvals(l, states...)
-	want(p, "the number of approvals listed", len(all), len(ids))
+	suite.Want("the number of approvals listed", len(all), len(ids))
 	for i, a := range all {
-		want(p, "an approval listed", a.ID, ids[i])
+		suite.Want("an approval listed", a.ID, ids[i])
 	}
 }
 

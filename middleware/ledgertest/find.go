@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -19,7 +20,7 @@ func noteCases() []Case {
 
 func (p *probe) repeats(l middleware.Ledger, run, operation string, n int) {
 	row := p.found(l, middleware.Query{Operation: operation, Run: run}, operation)
-	want(p, "Repeats by "+run, row.Repeats, n)
+	suite.Want("Repeats by "+run, row.Repeats, n)
 }
 
 func noteCounts(p *probe) {
@@ -34,13 +35,13 @@ func noteCounts(p *probe) {
 	p.repeats(l, "run", row.Operation, 2)
 	p.repeats(l, "another run", row.Operation, 1)
 	p.repeats(l, "a third run", row.Operation, 0)
-	want(p, "Repeats by Identity", p.found(l, middleware.Query{Run: "run", Identity: row.Identity}, row.Operation).Repeats, 2)
+	suite.Want("Repeats by Identity", p.found(l, middleware.Query{Run: "run", Identity: row.Identity}, row.Operation).Repeats, 2)
 	for _, call := range []middleware.Alias{row.Claimer, a, b, c} {
-		want(p, "the call found at its place", p.alias(l, call, row.Operation), call)
-		want(p, "the claimer", p.found(l, place(call), row.Operation).Claimer, row.Claimer)
+		suite.Want("the call found at its place", p.alias(l, call, row.Operation), call)
+		suite.Want("the claimer", p.found(l, place(call), row.Operation).Claimer, row.Claimer)
 	}
-	want(p, "Repeats by the place of a call", p.found(l, place(c), row.Operation).Repeats, 1)
-	want(p, "Repeats by the place of a call", p.found(l, place(a), row.Operation).Repeats, 2)
+	suite.Want("Repeats by the place of a call", p.found(l, place(c), row.Operation).Repeats, 1)
+	suite.Want("Repeats by the place of a call", p.found(l, place(a), row.Operation).Repeats, 2)
 }
 
 func noteSamePlace(p *probe) {
@@ -64,8 +65,8 @@ func noteElsewhere(p *probe) {
 	l := p.sys.Open()
 	first, second := p.win(l, p.claim()), p.win(l, p.claim())
 	_, err := l.Note(p.ctx, second.Operation, first.Claimer)
-	p.none(err, "Note")
-	want(p, "the call found at its place", p.alias(l, first.Claimer, first.Operation), first.Claimer)
+	suite.None(err, "Note")
+	suite.Want("the call found at its place", p.alias(l, first.Claimer, first.Operation), first.Claimer)
 	p.repeats(l, "run", first.Operation, 0)
 }
 
@@ -95,11 +96,11 @@ func noteThroughUndo(p *probe) {
 		c := p.claimAs(row.Identity)
 		c.Repeat = true
 		row = p.win(l, c)
-		want(p, "Repeats of a claim that repeats", row.Repeats, n+2)
+		suite.Want("Repeats of a claim that repeats", row.Repeats, n+2)
 		p.repeats(l, "another run", row.Operation, 0)
 	}
 	p.become(l, row, middleware.Released)
-	want(p, "Repeats of a claim that does not", p.win(l, p.claimAs(row.Identity)).Repeats, 6)
+	suite.Want("Repeats of a claim that does not", p.win(l, p.claimAs(row.Identity)).Repeats, 6)
 }
 
 func noteStates(p *probe) {
@@ -108,7 +109,7 @@ func noteStates(p *probe) {
 		row := p.become(l, p.second(l), s)
 		call := p.claim().Call
 		p.note(l, row.Operation, call, 1)
-		want(p, "the call found at its place", p.alias(l, call, row.Operation), call)
+		suite.Want("the call found at its place", p.alias(l, call, row.Operation), call)
 		p.same("Note", row, p.row(l, row.Operation))
 	}
 }
@@ -117,7 +118,7 @@ func noteNothing(p *probe) {
 	l := p.sys.Open()
 	call := p.claim().Call
 	if _, err := l.Note(p.ctx, "op_nothing", call); !isLost(err) {
-		p.failf("Note of no operation: want ErrLost, got %v", err)
+		suite.Failf("Note of no operation: want ErrLost, got %v", err)
 	}
 	p.missing(l, place(call))
 }
@@ -150,10 +151,10 @@ func findPlace(p *probe) {
 	for _, s := range allStates {
 		l := p.sys.Open()
 		row := p.become(l, p.second(l), s)
-		want(p, "the call found at its place", p.alias(p.sys.Open(), row.Claimer, row.Operation), row.Claimer)
+		suite.Want("the call found at its place", p.alias(p.sys.Open(), row.Claimer, row.Operation), row.Claimer)
 		p.same("finding it by its place", row, p.found(l, place(row.Claimer), row.Operation))
 		if got := p.row(l, row.Operation); got.Found != nil {
-			p.failf("Found is set on a row that was found by its id")
+			suite.Failf("Found is set on a row that was found by its id")
 		}
 	}
 }
@@ -183,7 +184,7 @@ func findOrder(p *probe) {
 	p.found(l, q, first.Operation)
 	q.Turn += 1000
 	if got := p.found(l, q, second.Operation); got.Found != nil {
-		p.failf("Found is set on a row that was found by its identity")
+		suite.Failf("Found is set on a row that was found by its identity")
 	}
 	q.Turn = 0
 	p.found(l, q, second.Operation)
@@ -198,7 +199,7 @@ func findIdentity(p *probe) {
 		got := p.found(p.sys.Open(), middleware.Query{Identity: row.Identity}, row.Operation)
 		p.same("finding it by its identity", row, got)
 		if got.Found != nil {
-			p.failf("Found is set on a row that was found by its identity")
+			suite.Failf("Found is set on a row that was found by its identity")
 		}
 	}
 }
@@ -224,7 +225,7 @@ func findReleased(p *probe) {
 	for i := range 3 {
 		row = p.become(l, p.win(l, p.claimAs(row.Identity)), middleware.Released)
 		got := p.found(l, middleware.Query{Identity: row.Identity}, row.Operation)
-		want(p, "Generation of the last released row", got.Generation, i+1)
+		suite.Want("Generation of the last released row", got.Generation, i+1)
 	}
 }
 
@@ -257,12 +258,12 @@ func list(p *probe) {
 
 func (p *probe) listed(l middleware.Lister, ids []string, limit int, states ...middleware.State) {
 	rows, err := l.List(p.ctx, states, limit)
-	p.none(err, "List")
+	suite.None(err, "List")
 	if len(rows) != len(ids) {
-		p.failf("List of %v, at most %d: %d rows, want %d", states, limit, len(rows), len(ids))
+		suite.Failf("List of %v, at most %d: %d rows, want %d", states, limit, len(rows), len(ids))
 	}
 	for i, row := range rows {
-		want(p, "operation in the list", row.Operation, ids[i])
+		suite.Want("operation in the list", row.Operation, ids[i])
 		p.same("List", row, p.row(p.sys.Open(), row.Operation))
 	}
 }

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
@@ -34,8 +35,8 @@ func (p *probe) reclaim(l middleware.Ledger, free middleware.Row, generation int
 
 // generation is what a row that was claimed must say.
 func (p *probe) generation(row middleware.Row, n int) {
-	want(p, "Generation", row.Generation, n)
-	want(p, "Key", row.Key, registry.DownstreamKey(row.Namespace, row.Identity, n))
+	suite.Want("Generation", row.Generation, n)
+	suite.Want("Key", row.Key, registry.DownstreamKey(row.Namespace, row.Identity, n))
 }
 
 func (p *probe) newKey(l middleware.Ledger, row middleware.Row, s middleware.Step) middleware.Row {
@@ -49,9 +50,9 @@ func keyGivenBack(p *probe) {
 	row := p.win(l, p.claim())
 	p.generation(row, 0)
 	free := p.newKey(l, row, middleware.GiveBack)
-	want(p, "Operation", free.Operation, row.Operation)
-	want(p, "State", free.State, middleware.Free)
-	want(p, "Generation", free.Generation, 1)
+	suite.Want("Operation", free.Operation, row.Operation)
+	suite.Want("State", free.State, middleware.Free)
+	suite.Want("Generation", free.Generation, 1)
 	p.only("give back with a new key", row, free, "State", "Since", "Generation", "Key", "KeySince")
 	p.reclaim(p.sys.Open(), free, 1)
 }
@@ -83,7 +84,7 @@ func keyReleased(p *probe) {
 		since := row.KeySince
 		p.become(l, row, middleware.Released)
 		row = p.win(l, p.claimAs(row.Identity))
-		want(p, "KeySince of a new key is later", row.KeySince.After(since), true)
+		suite.Want("KeySince of a new key is later", row.KeySince.After(since), true)
 	}
 }
 
@@ -92,13 +93,13 @@ func (p *probe) keyNotHappened(grow bool) {
 	t := right(p.do(l, p.second(l), middleware.Doubt), middleware.NotHappened)
 	t.NewKey = grow
 	row := p.step(l, t)
-	want(p, "Unclear", row.Unclear, !grow)
+	suite.Want("Unclear", row.Unclear, !grow)
 	n := 0
 	if grow {
 		n = 1
 	}
-	want(p, "Generation", row.Generation, n)
-	want(p, "ByPerson", row.ByPerson, true)
+	suite.Want("Generation", row.Generation, n)
+	suite.Want("ByPerson", row.ByPerson, true)
 	p.reclaim(l, row, n)
 }
 
@@ -128,7 +129,7 @@ func keySince(p *probe) {
 	row, c := p.free(l)
 	p.tick(l, row.Operation)
 	if got := p.win(l, c); !got.KeySince.Equal(row.KeySince) {
-		p.failf("KeySince is %v, want %v, the first claim with the key", got.KeySince, row.KeySince)
+		suite.Failf("KeySince is %v, want %v, the first claim with the key", got.KeySince, row.KeySince)
 	}
 }
 
@@ -137,7 +138,7 @@ func keySinceNew(p *probe) {
 	row := p.win(l, p.claim())
 	free := p.newKey(l, row, middleware.GiveBack)
 	p.tick(l, row.Operation)
-	want(p, "KeySince of a new key is later", p.reclaim(l, free, 1).KeySince.After(row.KeySince), true)
+	suite.Want("KeySince of a new key is later", p.reclaim(l, free, 1).KeySince.After(row.KeySince), true)
 }
 
 func keySinceOld(p *probe) {
@@ -146,28 +147,28 @@ func keySinceOld(p *probe) {
 	p.tick(l, row.Operation)
 	c.KeyWindow = soon
 	got := p.win(l, c)
-	want(p, "KeySince of a new window is later", got.KeySince.After(row.KeySince), true)
+	suite.Want("KeySince of a new window is later", got.KeySince.After(row.KeySince), true)
 	p.generation(got, 0)
 }
 
 func keyUnclear(p *probe) {
 	l := p.sys.Open()
 	row := p.reclaim(l, p.do(l, p.second(l), middleware.GiveBack), 0)
-	want(p, "Unclear after a claim with a second attempt", row.Unclear, true)
+	suite.Want("Unclear after a claim with a second attempt", row.Unclear, true)
 	row = p.do(l, row, middleware.Complete)
-	want(p, "Unclear of a row that is done", row.Unclear, true)
+	suite.Want("Unclear of a row that is done", row.Unclear, true)
 }
 
 func keyClear(p *probe) {
 	for _, s := range []middleware.Step{middleware.GiveBack, middleware.NotHappened} {
 		l := p.sys.Open()
 		row := p.do(l, p.second(l), middleware.Doubt)
-		want(p, "Unclear", row.Unclear, true)
+		suite.Want("Unclear", row.Unclear, true)
 		row = p.newKey(l, row, s)
-		want(p, "Unclear with a new key", row.Unclear, false)
-		want(p, "Unclear of a claim with a new key", p.reclaim(l, row, 1).Unclear, false)
+		suite.Want("Unclear with a new key", row.Unclear, false)
+		suite.Want("Unclear of a claim with a new key", p.reclaim(l, row, 1).Unclear, false)
 	}
 	l := p.sys.Open()
 	row := p.become(l, p.second(l), middleware.Released)
-	want(p, "Unclear of a claim after release", p.win(l, p.claimAs(row.Identity)).Unclear, false)
+	suite.Want("Unclear of a claim after release", p.win(l, p.claimAs(row.Identity)).Unclear, false)
 }

@@ -18,12 +18,10 @@ package ledgertest
 
 import (
 	"context"
-	"errors"
-	"path"
 	"slices"
 	"testing"
-	"time"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -51,9 +49,6 @@ type Case struct {
 	Check func(context.Context, System) error
 }
 
-// caseTime ends a case whose ledger hangs.
-const caseTime = time.Minute
-
 // Cases gives all cases. Their names are unique.
 func Cases() []Case {
 	return slices.Concat(
@@ -69,22 +64,7 @@ func Cases() []Case {
 // the ledger does not offer are skipped.
 func Run(t *testing.T, open func(t *testing.T) System) {
 	t.Helper()
-	for _, c := range Cases() {
-		t.Run(c.Name, func(t *testing.T) {
-			switch err := c.run(t, open); {
-			case errors.Is(err, errors.ErrUnsupported):
-				t.Skip(err)
-			case err != nil:
-				t.Errorf("contract, %s: %v", c.Rule, err)
-			}
-		})
-	}
-}
-
-func (c *Case) run(t *testing.T, open func(t *testing.T) System) error {
-	ctx, cancel := context.WithTimeout(t.Context(), caseTime)
-	defer cancel()
-	return c.Check(ctx, open(t))
+	suite.Run(t, cases(open))
 }
 
 // RunBroken checks the suite itself on top of a sound ledger: each of [Broken] must fail the case that is named for it
@@ -92,32 +72,14 @@ func (c *Case) run(t *testing.T, open func(t *testing.T) System) error {
 func RunBroken(t *testing.T, open func(t *testing.T) System) {
 	t.Helper()
 	for _, b := range Broken() {
-		t.Run(b.Name, func(t *testing.T) {
-			unused := append([]string{b.Fails}, b.Also...)
-			for _, c := range Cases() {
-				var err error
-				t.Run(c.Name, func(t *testing.T) { err = c.run(t, func(t *testing.T) System { return b.Wrap(open(t)) }) })
-				unused = slices.DeleteFunc(unused, func(pattern string) bool { return matches(pattern, c.Name) })
-				switch wanted := b.fails(c.Name); {
-				case errors.Is(err, errors.ErrUnsupported): // it tells nothing
-				case wanted && err == nil:
-					t.Errorf("%q passes, but should tell that this ledger is broken", c.Name)
-				case !wanted && err != nil:
-					t.Errorf("%q fails, which is not listed: %v", c.Name, err)
-				}
-			}
-			if len(unused) > 0 {
-				t.Errorf("no case is named %q", unused)
-			}
-		})
+		suite.RunBroken(t, b.Name, b.Fails, b.Also, cases(func(t *testing.T) System { return b.Wrap(open(t)) }))
 	}
 }
 
-func (b *BrokenLedger) fails(name string) bool {
-	return name == b.Fails || slices.ContainsFunc(b.Also, func(pattern string) bool { return matches(pattern, name) })
-}
-
-func matches(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return ok && err == nil
+func cases(open func(t *testing.T) System) []suite.Case {
+	var all []suite.Case
+	for _, c := range Cases() {
+		all = append(all, suite.Case{Name: c.Name, Rule: c.Rule, Check: func(ctx context.Context, t *testing.T) error { return c.Check(ctx, open(t)) }})
+	}
+	return all
 }

@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"fmt"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
@@ -34,10 +35,10 @@ func namespaceClaim(p *probe) {
 	c.Token = "token of another tenant"
 	second := p.win(b, c)
 	if first.Operation == second.Operation {
-		p.failf("two tenants share the operation %s", first.Operation)
+		suite.Failf("two tenants share the operation %s", first.Operation)
 	}
-	want(p, "Namespace", first.Namespace, "acme")
-	want(p, "Namespace", second.Namespace, "globex")
+	suite.Want("Namespace", first.Namespace, "acme")
+	suite.Want("Namespace", second.Namespace, "globex")
 	p.same("another tenant's claim", first, p.row(a, first.Operation))
 	first = p.do(a, first, middleware.Complete)
 	p.same("another tenant's result", second, p.row(b, second.Operation))
@@ -51,9 +52,9 @@ func namespaceNames(p *probe) {
 		c := p.claimAs(n[1] + "x")
 		c.Call.Run, c.Call.Turn = n[1]+"x", 1
 		row := p.win(p.sys.Namespace(l, n[0]), c)
-		want(p, "Namespace", row.Namespace, n[0])
+		suite.Want("Namespace", row.Namespace, n[0])
 		if seen[row.Key] || seen[row.Operation] {
-			p.failf("namespace %q and identity %q are another pair's", n[0], n[1])
+			suite.Failf("namespace %q and identity %q are another pair's", n[0], n[1])
 		}
 		seen[row.Key], seen[row.Operation] = true, true
 	}
@@ -63,8 +64,8 @@ func namespaceKeys(p *probe) {
 	a, b := p.tenants()
 	c := p.claim()
 	first, second := p.win(a, c), p.win(b, c)
-	want(p, "Key", first.Key, registry.DownstreamKey("acme", c.Identity, 0))
-	want(p, "Key", second.Key, registry.DownstreamKey("globex", c.Identity, 0))
+	suite.Want("Key", first.Key, registry.DownstreamKey("acme", c.Identity, 0))
+	suite.Want("Key", second.Key, registry.DownstreamKey("globex", c.Identity, 0))
 }
 
 func namespaceFind(p *probe) {
@@ -87,7 +88,7 @@ func namespaceChange(p *probe) {
 		before := p.row(a, t.Operation)
 		got, err := b.Change(p.ctx, t)
 		if !isLost(err) || got.Operation != "" {
-			p.failf("%s from another namespace: want ErrLost and no row, got %v and %s", r.name(), err, describe(&got))
+			suite.Failf("%s from another namespace: want ErrLost and no row, got %v and %s", r.name(), err, describe(&got))
 		}
 		p.same(r.name()+" from another namespace", before, p.row(a, t.Operation))
 		p.step(a, t)
@@ -100,7 +101,7 @@ func namespaceNote(p *probe) {
 	first, second := p.win(a, c), p.win(b, c)
 	call := p.claim().Call
 	if _, err := b.Note(p.ctx, first.Operation, call); !isLost(err) {
-		p.failf("Note of an operation of another namespace: want ErrLost, got %v", err)
+		suite.Failf("Note of an operation of another namespace: want ErrLost, got %v", err)
 	}
 	p.missing(a, place(call))
 	p.missing(b, place(call))
@@ -121,7 +122,7 @@ func namespaceSeen(p *probe) {
 		c := p.claimAs(seen.Identity)
 		c.Seen = seen
 		if got := p.refused(b, c); got.Operation != "" {
-			p.failf("in the way stood %s of another namespace", describe(&got))
+			suite.Failf("in the way stood %s of another namespace", describe(&got))
 		}
 		p.same("a claim from another namespace", seen, p.row(a, seen.Operation))
 		c = p.claim()
@@ -151,8 +152,8 @@ func namespaceList(p *probe) {
 	for i, l := range []middleware.Ledger{a, b} {
 		if lister, ok := l.(middleware.Lister); ok {
 			rows, err := lister.List(p.ctx, nil, 0)
-			p.none(err, "List")
-			want(p, fmt.Sprintf("the number of rows of tenant %d", i+1), len(rows), i+1)
+			suite.None(err, "List")
+			suite.Want(fmt.Sprintf("the number of rows of tenant %d", i+1), len(rows), i+1)
 		}
 	}
 }

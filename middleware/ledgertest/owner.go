@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"time"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -28,7 +29,7 @@ func ownerCases() []Case {
 				_, b, t := p.orphan(o.step)
 				row := p.step(b, t)
 				if (o.step == middleware.Again) != (row.Owner != t.Owner) || row.OwnerGone != (o.step != middleware.Again) {
-					p.failf("after %s Owner is %s (gone: %v), and was %s", stepName(o.step), row.Owner, row.OwnerGone, t.Owner)
+					suite.Failf("after %s Owner is %s (gone: %v), and was %s", stepName(o.step), row.Owner, row.OwnerGone, t.Owner)
 				}
 			})},
 			Case{name + "/succeeds by the owner, though it counts as gone", o.rule, check(func(p *probe) {
@@ -84,20 +85,20 @@ func (p *probe) orphan(s middleware.Step) (a, b middleware.Ledger, t middleware.
 func ownerGone(p *probe) {
 	a, b, c := p.sys.Open(), p.sys.Open(), p.sys.Open()
 	mine, others := p.second(a), p.second(b)
-	want(p, "OwnerGone of the row of a living process", p.row(c, mine.Operation).OwnerGone, false)
-	want(p, "OwnerMine of its own row", p.row(a, mine.Operation).OwnerMine, true)
-	want(p, "OwnerMine of a row of another process", p.row(c, mine.Operation).OwnerMine, false)
+	suite.Want("OwnerGone of the row of a living process", p.row(c, mine.Operation).OwnerGone, false)
+	suite.Want("OwnerMine of its own row", p.row(a, mine.Operation).OwnerMine, true)
+	suite.Want("OwnerMine of a row of another process", p.row(c, mine.Operation).OwnerMine, false)
 	settled := p.do(a, p.second(a), middleware.Take)
-	want(p, "SettleGone of a row that a living process settles", settled.SettleGone, false)
+	suite.Want("SettleGone of a row that a living process settles", settled.SettleGone, false)
 	p.sys.Kill(a)
 	for _, l := range []middleware.Ledger{b, c, p.sys.Open()} {
-		want(p, "OwnerGone of the killed one's row", p.row(l, mine.Operation).OwnerGone, true)
-		want(p, "OwnerGone of a living one's row", p.row(l, others.Operation).OwnerGone, false)
-		want(p, "SettleGone of what the killed one settles", p.row(l, settled.Operation).SettleGone, true)
-		want(p, "SettleGone of what nobody settles", p.row(l, mine.Operation).SettleGone, false)
+		suite.Want("OwnerGone of the killed one's row", p.row(l, mine.Operation).OwnerGone, true)
+		suite.Want("OwnerGone of a living one's row", p.row(l, others.Operation).OwnerGone, false)
+		suite.Want("SettleGone of what the killed one settles", p.row(l, settled.Operation).SettleGone, true)
+		suite.Want("SettleGone of what nobody settles", p.row(l, mine.Operation).SettleGone, false)
 	}
 	if mine.Owner == others.Owner {
-		p.failf("two processes have the same owner %s", mine.Owner)
+		suite.Failf("two processes have the same owner %s", mine.Owner)
 	}
 }
 
@@ -107,19 +108,19 @@ func settleGone(p *probe) {
 	two := p.do(b, p.do(b, p.do(a, p.second(a), middleware.Doubt), middleware.Take), middleware.Unsure)
 	p.sys.Kill(a)
 	got := p.row(c, one.Operation)
-	want(p, "OwnerGone where the owner is gone", got.OwnerGone, true)
-	want(p, "SettleGone where the owner is gone, and who settles lives", got.SettleGone, false)
+	suite.Want("OwnerGone where the owner is gone", got.OwnerGone, true)
+	suite.Want("SettleGone where the owner is gone, and who settles lives", got.SettleGone, false)
 	p.sys.Kill(b)
-	want(p, "SettleGone where who settles is gone", p.row(c, one.Operation).SettleGone, true)
-	want(p, "SettleGone where who has settled is gone", p.row(c, two.Operation).SettleGone, false)
+	suite.Want("SettleGone where who settles is gone", p.row(c, one.Operation).SettleGone, true)
+	suite.Want("SettleGone where who has settled is gone", p.row(c, two.Operation).SettleGone, false)
 }
 
 func doubtRow(p *probe) {
 	l := p.sys.Open()
 	row := p.win(l, p.claim())
 	got := p.do(l, row, middleware.Doubt)
-	want(p, "State", got.State, middleware.InDoubt)
-	want(p, "Unclear", got.Unclear, true)
+	suite.Want("State", got.State, middleware.InDoubt)
+	suite.Want("Unclear", got.Unclear, true)
 	p.only("doubt", row, got, "State", "Since", "Unclear")
 }
 
@@ -129,9 +130,9 @@ func takeRunning(p *probe) {
 	t := right(row, middleware.Take)
 	t.Mark = "my mark"
 	got := p.step(l, t)
-	want(p, "State", got.State, middleware.InDoubt)
-	want(p, "Settle", got.Settle, "my mark")
-	want(p, "Unclear", got.Unclear, true)
+	suite.Want("State", got.State, middleware.InDoubt)
+	suite.Want("Settle", got.Settle, "my mark")
+	suite.Want("Unclear", got.Unclear, true)
 	p.only("take", row, got, "State", "Since", "Unclear", "Settle")
 }
 
@@ -141,8 +142,8 @@ func againRow(p *probe) {
 	c.Deadline = soon
 	row := p.win(l, c)
 	got := p.do(l, row, middleware.Again)
-	want(p, "Attempt", got.Attempt, 2)
-	want(p, "Unclear", got.Unclear, true)
+	suite.Want("Attempt", got.Attempt, 2)
+	suite.Want("Unclear", got.Unclear, true)
 	p.deadline(row, got)
 	p.only("again", row, got, "Attempt", "Unclear", "Deadline")
 }
@@ -151,7 +152,7 @@ func againRow(p *probe) {
 func (p *probe) deadline(before, after middleware.Row) {
 	at := after.Deadline.Add(-far)
 	if at.Before(before.Now.Add(-time.Millisecond)) || at.After(after.Now.Add(time.Millisecond)) { // a store may round
-		p.failf("Deadline is %v, want %v after a time between %v and %v", after.Deadline, far, before.Now, after.Now)
+		suite.Failf("Deadline is %v, want %v after a time between %v and %v", after.Deadline, far, before.Now, after.Now)
 	}
 }
 
@@ -162,7 +163,7 @@ func againCases() []Case {
 				l := p.sys.Open()
 				t := right(p.second(l), middleware.Again)
 				t.MaxAttempts = bound
-				want(p, "Attempt", p.step(l, t).Attempt, 3)
+				suite.Want("Attempt", p.step(l, t).Attempt, 3)
 			}
 		})},
 		{"again/loses at the bound", "7", check(func(p *probe) {
@@ -237,7 +238,7 @@ func againDeadline(p *probe) {
 	t.Deadline = soon
 	got := p.step(l, t)
 	if !got.Deadline.Equal(row.Deadline) {
-		p.failf("Deadline is %v, want %v, the latest of all attempts", got.Deadline, row.Deadline)
+		suite.Failf("Deadline is %v, want %v, the latest of all attempts", got.Deadline, row.Deadline)
 	}
 	p.early(l, right(p.do(l, got, middleware.Doubt), middleware.NotHappened), row.Deadline)
 }

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -23,8 +24,8 @@ func happenedRow(p *probe) {
 	row := p.do(l, p.second(l), middleware.Doubt)
 	got := p.do(p.sys.Open(), row, middleware.Happened)
 	p.done(got)
-	want(p, "SettledBy", got.SettledBy, "Ann")
-	want(p, "SettledWhy", got.SettledWhy, "seen at the provider")
+	suite.Want("SettledBy", got.SettledBy, "Ann")
+	suite.Want("SettledWhy", got.SettledWhy, "seen at the provider")
 	p.only("happened", row, got, append(doneFields, "SettledBy", "SettledWhy")...)
 }
 
@@ -32,10 +33,10 @@ func notHappenedRow(p *probe) {
 	l := p.sys.Open()
 	row := p.do(l, p.second(l), middleware.Doubt)
 	got := p.do(p.sys.Open(), row, middleware.NotHappened)
-	want(p, "State", got.State, middleware.Free)
-	want(p, "ByPerson", got.ByPerson, true)
-	want(p, "SettledBy", got.SettledBy, "Bob")
-	want(p, "SettledWhy", got.SettledWhy, "not seen at the provider")
+	suite.Want("State", got.State, middleware.Free)
+	suite.Want("ByPerson", got.ByPerson, true)
+	suite.Want("SettledBy", got.SettledBy, "Bob")
+	suite.Want("SettledWhy", got.SettledWhy, "not seen at the provider")
 	p.only("not happened", row, got, "State", "Since", "ByPerson", "SettledBy", "SettledWhy")
 }
 
@@ -45,7 +46,7 @@ func (p *probe) whileSettled(s middleware.Step) {
 	row := p.settling(a)
 	t := right(row, s)
 	t.Mark = ""
-	want(p, "Settle", p.step(b, t).Settle, "")
+	suite.Want("Settle", p.step(b, t).Settle, "")
 	for _, s := range settleSteps {
 		p.lost(a, right(row, s))
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -30,38 +31,10 @@ type probe struct {
 	n   int // claims and marks made
 }
 
-type failure struct{ error }
-
 // check makes a Check of f.
 func check(f func(*probe)) func(context.Context, System) error {
-	return func(ctx context.Context, sys System) (err error) {
-		defer func() {
-			switch r := recover().(type) {
-			case nil:
-			case failure:
-				err = r.error
-			default:
-				panic(r)
-			}
-		}()
-		f(&probe{ctx: ctx, sys: sys})
-		return nil
-	}
-}
-
-func (p *probe) failf(format string, args ...any) {
-	panic(failure{fmt.Errorf(format, args...)})
-}
-
-func want[T comparable](p *probe, what string, got, wanted T) {
-	if got != wanted {
-		p.failf("%s is %v, want %v", what, got, wanted)
-	}
-}
-
-func (p *probe) none(err error, doing string) {
-	if err != nil {
-		p.failf("%s: %w", doing, err)
+	return func(ctx context.Context, sys System) error {
+		return suite.Catch(func() { f(&probe{ctx: ctx, sys: sys}) })
 	}
 }
 
@@ -98,9 +71,9 @@ func (p *probe) claimAs(identity string) middleware.Claim {
 // win makes a claim that must be won.
 func (p *probe) win(l middleware.Ledger, c middleware.Claim) middleware.Row {
 	row, won, err := l.Claim(p.ctx, c)
-	p.none(err, "Claim")
+	suite.None(err, "Claim")
 	if !won {
-		p.failf("Claim of %s was not won; in the way: %s", c.Identity, describe(&row))
+		suite.Failf("Claim of %s was not won; in the way: %s", c.Identity, describe(&row))
 	}
 	return row
 }
@@ -124,14 +97,14 @@ func (p *probe) refused(l middleware.Ledger, c middleware.Claim) middleware.Row 
 	}
 	before := look()
 	row, won, err := l.Claim(p.ctx, c)
-	p.none(err, "Claim")
+	suite.None(err, "Claim")
 	if won {
-		p.failf("Claim of %s was won, want not won", c.Identity)
+		suite.Failf("Claim of %s was won, want not won", c.Identity)
 	}
 	for i, after := range look() {
-		want(p, "after a claim that was not won: row found", after.ok, before[i].ok)
+		suite.Want("after a claim that was not won: row found", after.ok, before[i].ok)
 		p.same("a claim that was not won", before[i].row, after.row)
-		want(p, "after a claim that was not won: repeats", after.row.Repeats, before[i].row.Repeats)
+		suite.Want("after a claim that was not won: repeats", after.row.Repeats, before[i].row.Repeats)
 	}
 	return row
 }
@@ -159,7 +132,7 @@ func right(row middleware.Row, s middleware.Step) middleware.Transition {
 func (p *probe) step(l middleware.Ledger, t middleware.Transition) middleware.Row {
 	got, err := l.Change(p.ctx, t)
 	if err != nil {
-		p.failf("%s: want success, got %w; the row is %s", stepName(t.Step), err, describe(&got))
+		suite.Failf("%s: want success, got %w; the row is %s", stepName(t.Step), err, describe(&got))
 	}
 	p.same(stepName(t.Step)+" and Find after it", got, p.row(l, t.Operation))
 	return got
@@ -175,10 +148,10 @@ func (p *probe) lost(l middleware.Ledger, t middleware.Transition) {
 	before := p.row(l, t.Operation)
 	got, err := l.Change(p.ctx, t)
 	if !errors.Is(err, middleware.ErrLost) {
-		p.failf("%s: want ErrLost, got error %v; the row is %s", stepName(t.Step), err, describe(&got))
+		suite.Failf("%s: want ErrLost, got error %v; the row is %s", stepName(t.Step), err, describe(&got))
 	}
 	if t.Step == middleware.Complete {
-		want(p, "Late after a complete that lost", got.Late, true)
+		suite.Want("Late after a complete that lost", got.Late, true)
 		before.Late = true
 	}
 	p.same(stepName(t.Step)+" that lost: the row returned", before, got)
@@ -191,10 +164,10 @@ func (p *probe) early(l middleware.Ledger, t middleware.Transition, until time.T
 	got, err := l.Change(p.ctx, t)
 	e, ok := errors.AsType[*middleware.EarlyError](err)
 	if !ok {
-		p.failf("%s: want *EarlyError, got error %v; the row is %s", stepName(t.Step), err, describe(&got))
+		suite.Failf("%s: want *EarlyError, got error %v; the row is %s", stepName(t.Step), err, describe(&got))
 	}
 	if !e.Until.Equal(until) {
-		p.failf("%s: EarlyError.Until is %v, want %v", stepName(t.Step), e.Until, until)
+		suite.Failf("%s: EarlyError.Until is %v, want %v", stepName(t.Step), e.Until, until)
 	}
 	p.same(stepName(t.Step)+" that was too early: the row returned", before, got)
 	p.same(stepName(t.Step)+" that was too early", before, p.row(l, t.Operation))
@@ -202,9 +175,9 @@ func (p *probe) early(l middleware.Ledger, t middleware.Transition, until time.T
 
 func (p *probe) find(l middleware.Ledger, q middleware.Query) (middleware.Row, bool) {
 	row, ok, err := l.Find(p.ctx, q)
-	p.none(err, "Find")
+	suite.None(err, "Find")
 	if !ok && row.Operation != "" {
-		p.failf("Find found nothing, but returned %s", describe(&row))
+		suite.Failf("Find found nothing, but returned %s", describe(&row))
 	}
 	return row, ok
 }
@@ -213,7 +186,7 @@ func (p *probe) find(l middleware.Ledger, q middleware.Query) (middleware.Row, b
 func (p *probe) found(l middleware.Ledger, q middleware.Query, operation string) middleware.Row {
 	row, ok := p.find(l, q)
 	if !ok || row.Operation != operation {
-		p.failf("Find of %+v: want operation %s, got %s", q, operation, describe(&row))
+		suite.Failf("Find of %+v: want operation %s, got %s", q, operation, describe(&row))
 	}
 	return row
 }
@@ -221,7 +194,7 @@ func (p *probe) found(l middleware.Ledger, q middleware.Query, operation string)
 // missing must find nothing.
 func (p *probe) missing(l middleware.Ledger, q middleware.Query) {
 	if row, ok := p.find(l, q); ok {
-		p.failf("Find of %+v: want nothing, got %s", q, describe(&row))
+		suite.Failf("Find of %+v: want nothing, got %s", q, describe(&row))
 	}
 }
 
@@ -229,7 +202,7 @@ func (p *probe) missing(l middleware.Ledger, q middleware.Query) {
 func (p *probe) alias(l middleware.Ledger, at middleware.Alias, operation string) middleware.Alias {
 	row := p.found(l, place(at), operation)
 	if row.Found == nil {
-		p.failf("Found is nil on a row that was found by the place of a call")
+		suite.Failf("Found is nil on a row that was found by the place of a call")
 	}
 	return *row.Found
 }
@@ -247,18 +220,18 @@ func place(a middleware.Alias) middleware.Query {
 // note notes a call and must count as many repeats.
 func (p *probe) note(l middleware.Ledger, operation string, a middleware.Alias, repeats int) {
 	n, err := l.Note(p.ctx, operation, a)
-	p.none(err, "Note")
-	want(p, "repeats that Note counted", n, repeats)
+	suite.None(err, "Note")
+	suite.Want("repeats that Note counted", n, repeats)
 }
 
 // tick waits until the store's clock has moved, so that what takes soon is over.
 func (p *probe) tick(l middleware.Ledger, operation string) {
 	start := p.row(l, operation).Now
 	if start.IsZero() {
-		p.failf("Now of a row is zero, want the store's clock")
+		suite.Failf("Now of a row is zero, want the store's clock")
 	}
 	for !p.row(l, operation).Now.After(start) {
-		p.none(p.ctx.Err(), "waiting for the store's clock to move")
+		suite.None(p.ctx.Err(), "waiting for the store's clock to move")
 		runtime.Gosched()
 	}
 }
@@ -266,7 +239,7 @@ func (p *probe) tick(l middleware.Ledger, operation string) {
 // same fails where two readings of a row differ in more than the clock and what depends on the query.
 func (p *probe) same(what string, a, b middleware.Row) {
 	if d := diff(a, b); len(d) > 0 {
-		p.failf("%s: the row should be the same, but %s", what, strings.Join(d, ", "))
+		suite.Failf("%s: the row should be the same, but %s", what, strings.Join(d, ", "))
 	}
 }
 
@@ -277,7 +250,7 @@ func (p *probe) only(what string, before, after middleware.Row, fields ...string
 		return slices.Contains(fields, name)
 	})
 	if len(d) > 0 {
-		p.failf("%s should leave the rest of the row alone, but %s", what, strings.Join(d, ", "))
+		suite.Failf("%s should leave the rest of the row alone, but %s", what, strings.Join(d, ", "))
 	}
 }
 

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -18,18 +19,18 @@ func handlersShared(p *probe) {
 	a, b := p.sys.Namespace(l, "acme"), p.sys.Namespace(l, "globex")
 	h := l.Handlers()
 	if h == nil || h != l.Handlers() || h != a.Handlers() || h != b.Handlers() {
-		p.failf("Handlers gives several records or none, want one")
+		suite.Failf("Handlers gives several records or none, want one")
 	}
 	held := a.Handlers().Open("op")
 	defer held.End()
 	held.Begin()
-	want(p, "Running as seen from another namespace", b.Handlers().Running("op"), true)
+	suite.Want("Running as seen from another namespace", b.Handlers().Running("op"), true)
 }
 
 func handlersApart(p *probe) {
 	a, b := p.sys.Open(), p.sys.Open()
 	if a.Handlers() == b.Handlers() {
-		p.failf("two processes share a record of handlers")
+		suite.Failf("two processes share a record of handlers")
 	}
 }
 
@@ -54,6 +55,6 @@ func traceInFlight(p *probe) {
 	c.Seen = row
 	next := p.win(l, c)
 	p.lost(l, right(row, middleware.Complete)) // of the claim before
-	want(p, "Late", p.row(l, row.Operation).Late, true)
+	suite.Want("Late", p.row(l, row.Operation).Late, true)
 	p.done(p.do(l, next, middleware.Complete))
 }

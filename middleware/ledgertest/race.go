@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -43,21 +44,21 @@ func (p *probe) claims(all []middleware.Claim) middleware.Row {
 		return a
 	})
 	for i, a := range answers {
-		p.none(a.err, "Claim")
+		suite.None(a.err, "Claim")
 		if a.won && winner != nil {
-			p.failf("two claimers have won: %s and %s", describe(winner), describe(&a.row))
+			suite.Failf("two claimers have won: %s and %s", describe(winner), describe(&a.row))
 		}
 		if a.won {
 			winner = &a.row
-			want(p, "Token of the winner", a.row.Token, all[i].Token)
+			suite.Want("Token of the winner", a.row.Token, all[i].Token)
 		}
 	}
 	if winner == nil {
-		p.failf("of %d claimers none has won", len(all))
+		suite.Failf("of %d claimers none has won", len(all))
 	}
 	for i, a := range answers {
 		if !a.won {
-			want(p, "Operation in the way of who lost", a.row.Operation, winner.Operation)
+			suite.Want("Operation in the way of who lost", a.row.Operation, winner.Operation)
 			if all[i].Call.Turn != winner.Claimer.Turn {
 				p.missing(ledgers[0], place(all[i].Call))
 			}
@@ -86,8 +87,8 @@ func raceIdentities(p *probe) {
 		a.row, a.won, a.err = ledgers[i%2].Claim(p.ctx, all[i])
 		return a
 	}) {
-		p.none(a.err, "Claim")
-		want(p, "a claim of an identity of its own was won", a.won, true)
+		suite.None(a.err, "Claim")
+		suite.Want("a claim of an identity of its own was won", a.won, true)
 	}
 }
 
@@ -115,7 +116,7 @@ func (p *probe) raceSeen(seen middleware.Row) {
 		c.Seen = seen
 		all = append(all, c)
 	}
-	want(p, "Attempt", p.claims(all).Attempt, 1)
+	suite.Want("Attempt", p.claims(all).Attempt, 1)
 }
 
 // changes has ledgers make transitions at once, of which one must win. It returns which.
@@ -128,15 +129,15 @@ func (p *probe) changes(ledgers []middleware.Ledger, all []middleware.Transition
 	for i, a := range answers {
 		switch {
 		case a.err == nil && winner >= 0:
-			p.failf("both have won: %s and %s", stepName(all[winner].Step), stepName(all[i].Step))
+			suite.Failf("both have won: %s and %s", stepName(all[winner].Step), stepName(all[i].Step))
 		case a.err == nil:
 			winner = i
 		case !isLost(a.err):
-			p.failf("%s that was second: want ErrLost, got %w", stepName(all[i].Step), a.err)
+			suite.Failf("%s that was second: want ErrLost, got %w", stepName(all[i].Step), a.err)
 		}
 	}
 	if winner < 0 {
-		p.failf("none has won")
+		suite.Failf("none has won")
 	}
 	loser := answers[1-winner].row
 	loser.Late, answers[winner].row.Late = false, false
@@ -154,8 +155,8 @@ func raceResults(p *probe) {
 		t.Result, u.Result = "0", "1"
 		i := p.changes([]middleware.Ledger{a, b}, []middleware.Transition{t, u})
 		got := p.row(a, row.Operation)
-		want(p, "Result", got.Result, []string{"0", "1"}[i])
-		want(p, "Late", got.Late, true)
+		suite.Want("Result", got.Result, []string{"0", "1"}[i])
+		suite.Want("Late", got.Late, true)
 	}
 }
 
@@ -168,9 +169,9 @@ func (p *probe) raceOrphan(s middleware.Step) {
 		i := p.changes([]middleware.Ledger{b, c}, []middleware.Transition{t, u})
 		got := p.row(b, t.Operation)
 		if s == middleware.Take {
-			want(p, "Settle", got.Settle, []string{"0", "1"}[i])
+			suite.Want("Settle", got.Settle, []string{"0", "1"}[i])
 		} else {
-			want(p, "Attempt", got.Attempt, t.Attempt+1)
+			suite.Want("Attempt", got.Attempt, t.Attempt+1)
 			p.do([]middleware.Ledger{b, c}[i], got, middleware.Doubt) // as its owner
 		}
 	}
@@ -183,7 +184,7 @@ func raceSettle(p *probe) {
 		u := t
 		t.Mark, u.Mark = "0", "1"
 		i := p.changes([]middleware.Ledger{a, b}, []middleware.Transition{t, u})
-		want(p, "Settle", p.row(a, t.Operation).Settle, []string{"0", "1"}[i])
+		suite.Want("Settle", p.row(a, t.Operation).Settle, []string{"0", "1"}[i])
 	}
 }
 
@@ -211,12 +212,12 @@ func raceUndo(p *probe) {
 			}
 			return r
 		}) {
-			p.none(r.err, "completing an undo, and booking again")
-			want(p, "State of what was completed", r.row.State, middleware.Done)
+			suite.None(r.err, "completing an undo, and booking again")
+			suite.Want("State of what was completed", r.row.State, middleware.Done)
 		}
 		got, _ := p.find(a, middleware.Query{Identity: target.Identity})
-		want(p, "State of the new booking", got.State, middleware.Done)
-		want(p, "State of the old booking", p.row(a, target.Operation).State, middleware.Released)
+		suite.Want("State of the new booking", got.State, middleware.Done)
+		suite.Want("State of the old booking", p.row(a, target.Operation).State, middleware.Released)
 	}
 }
 
@@ -231,7 +232,7 @@ func raceNotes(p *probe) {
 		_, err := ledgers[i%2].Note(p.ctx, row.Operation, calls[i/2])
 		return err
 	}) {
-		p.none(err, "Note")
+		suite.None(err, "Note")
 	}
 	p.repeats(ledgers[0], "run", row.Operation, racers)
 }

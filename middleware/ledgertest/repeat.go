@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -59,9 +60,9 @@ func repeatWon(p *probe) {
 	for way, c := range p.ways(l) {
 		c.RepeatOf = target.Operation
 		row := p.win(l, c)
-		want(p, "RepeatOf of "+way, row.RepeatOf, target.Operation)
+		suite.Want("RepeatOf of "+way, row.RepeatOf, target.Operation)
 		p.same("Claim and Find after it", row, p.row(l, row.Operation))
-		want(p, "RepeatOf of what is done", p.do(l, row, middleware.Complete).RepeatOf, target.Operation)
+		suite.Want("RepeatOf of what is done", p.do(l, row, middleware.Complete).RepeatOf, target.Operation)
 		p.same("a repeat on purpose", target, p.row(l, target.Operation))
 	}
 	_, c := p.free(l)
@@ -69,14 +70,14 @@ func repeatWon(p *probe) {
 	row := p.do(l, p.win(l, c), middleware.GiveBack)
 	c = p.claimAs(row.Identity)
 	c.Seen = row
-	want(p, "RepeatOf of a claim that repeats nothing, after one that did", p.win(l, c).RepeatOf, "")
+	suite.Want("RepeatOf of a claim that repeats nothing, after one that did", p.win(l, c).RepeatOf, "")
 }
 
 // notRepeated tries to repeat an operation.
 func (p *probe) notRepeated(l middleware.Ledger, operation string) {
 	for way, c := range p.ways(l) {
 		c.RepeatOf = operation
-		want(p, "what stood in the way of "+way, p.refused(l, c).Operation, c.Seen.Operation)
+		suite.Want("what stood in the way of "+way, p.refused(l, c).Operation, c.Seen.Operation)
 		c.RepeatOf = ""
 		p.win(l, c)
 	}

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -53,7 +54,7 @@ func resourceRank(p *probe) {
 	}
 	p.undo(l, done)
 	if row, ok := p.find(l, q); !ok || row.State != middleware.InDoubt {
-		p.failf("what is found on the resource is %s, want the latest that is running or in doubt", describe(&row))
+		suite.Failf("what is found on the resource is %s, want the latest that is running or in doubt", describe(&row))
 	}
 }
 
@@ -85,7 +86,7 @@ func resourceOfResult(p *probe) {
 			if said == "" {
 				said = c.Resource
 			}
-			want(p, "Resource", got.Resource, said)
+			suite.Want("Resource", got.Resource, said)
 			p.found(l, middleware.Query{Tool: got.Tool, Resource: said}, got.Operation)
 		}
 	}

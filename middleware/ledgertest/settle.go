@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"time"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -64,7 +65,7 @@ func takeInDoubt(p *probe) {
 	t := right(row, middleware.Take)
 	t.Mark = "my mark"
 	got := p.step(b, t)
-	want(p, "Settle", got.Settle, "my mark")
+	suite.Want("Settle", got.Settle, "my mark")
 	p.only("take", row, got, "Settle")
 	got = p.do(b, got, middleware.Unsure)
 	p.step(a, t)
@@ -92,8 +93,8 @@ func takeSettleGone(p *probe) {
 	t := right(p.row(c, old.Operation), middleware.Take)
 	t.Mark = "my mark"
 	row := p.step(c, t)
-	want(p, "Settle", row.Settle, "my mark")
-	want(p, "SettleGone", row.SettleGone, false)
+	suite.Want("Settle", row.Settle, "my mark")
+	suite.Want("SettleGone", row.SettleGone, false)
 	for _, s := range settleSteps {
 		p.lost(b, right(old, s))
 	}
@@ -123,7 +124,7 @@ func unsureRow(p *probe) {
 	l := p.sys.Open()
 	row := p.settling(l)
 	got := p.do(l, row, middleware.Unsure)
-	want(p, "Settle", got.Settle, "")
+	suite.Want("Settle", got.Settle, "")
 	p.only("unsure", row, got, "Settle")
 }
 
@@ -131,10 +132,10 @@ func absentRow(p *probe) {
 	l := p.sys.Open()
 	row := p.settling(l)
 	got := p.do(l, row, middleware.Absent)
-	want(p, "State", got.State, middleware.Running)
-	want(p, "Attempt", got.Attempt, row.Attempt+1)
-	want(p, "Settle", got.Settle, "")
-	want(p, "Unclear", got.Unclear, true)
+	suite.Want("State", got.State, middleware.Running)
+	suite.Want("Attempt", got.Attempt, row.Attempt+1)
+	suite.Want("Settle", got.Settle, "")
+	suite.Want("Unclear", got.Unclear, true)
 	p.deadline(row, got)
 	p.only("absent", row, got, "State", "Since", "Attempt", "Settle", "Deadline")
 }
@@ -187,7 +188,7 @@ func absentBelow(p *probe) {
 		l := p.sys.Open()
 		t := right(p.settling(l), middleware.Absent)
 		t.MaxAttempts = bound
-		want(p, "Attempt", p.step(l, t).Attempt, 3)
+		suite.Want("Attempt", p.step(l, t).Attempt, 3)
 	}
 }
 
@@ -206,7 +207,7 @@ func absentOwner(p *probe) {
 	p.sys.Kill(a)
 	row = p.do(b, p.row(b, row.Operation), middleware.Take)
 	got := p.do(b, row, middleware.Absent)
-	want(p, "OwnerGone", got.OwnerGone, false)
-	want(p, "Owner has changed", got.Owner != row.Owner, true)
+	suite.Want("OwnerGone", got.OwnerGone, false)
+	suite.Want("Owner has changed", got.Owner != row.Owner, true)
 	p.do(b, got, middleware.Doubt) // as its owner
 }

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -62,7 +63,7 @@ func (p *probe) notSpent(give func(middleware.Ledger, *middleware.Claim)) {
 // unserved makes a claim that must not be won and must leave the approvals as they are.
 func (p *probe) unserved(l middleware.Ledger, way string, c middleware.Claim) {
 	before := p.approvals(l)
-	want(p, "what stood in the way of "+way, p.refused(l, c).Operation, c.Seen.Operation)
+	suite.Want("what stood in the way of "+way, p.refused(l, c).Operation, c.Seen.Operation)
 	for i, a := range p.approvals(l) {
 		p.sameApproval("a claim that was not won", before[i], a)
 	}
@@ -109,7 +110,7 @@ func spentRace(p *probe) {
 		all = append(all, c)
 	}
 	row := p.claims(all)
-	want(p, "what the approval was spent on", p.approval(l, a.ID).Operation, row.Operation)
+	suite.Want("what the approval was spent on", p.approval(l, a.ID).Operation, row.Operation)
 }
 
 // spentByNobody puts something in the way of a claim that is approved.

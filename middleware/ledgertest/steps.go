@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -60,7 +61,7 @@ func (p *probe) become(l middleware.Ledger, row middleware.Row, s middleware.Sta
 		p.undo(l, row)
 		row = p.row(l, row.Operation)
 	}
-	want(p, "the state", row.State, s)
+	suite.Want("the state", row.State, s)
 	return row
 }
 
@@ -170,7 +171,7 @@ func takeOddState(p *probe) {
 	for _, s := range []middleware.State{middleware.Done, middleware.Free, middleware.Released} {
 		l := p.sys.Open()
 		t := right(p.become(l, p.second(l), s), middleware.Take)
-		want(p, "the state seen", t.State, s)
+		suite.Want("the state seen", t.State, s)
 		p.lost(l, t)
 	}
 }

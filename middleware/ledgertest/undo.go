@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -26,8 +27,8 @@ func undoCases() []Case {
 			p.same("an undo that is not done", target, p.row(l, target.Operation))
 			p.do(p.sys.Open(), row, s)
 			got := p.row(l, target.Operation)
-			want(p, "State of what is undone", got.State, middleware.Released)
-			want(p, "Since of what is released has moved", got.Since.After(target.Since), true)
+			suite.Want("State of what is undone", got.State, middleware.Released)
+			suite.Want("Since of what is released has moved", got.Since.After(target.Since), true)
 			p.only("release", target, got, "State", "Since")
 		})})
 	}
@@ -42,7 +43,7 @@ func undoTwice(p *probe) {
 	one, two := p.win(l, c), p.win(l, c2)
 	p.do(l, one, middleware.Complete)
 	released := p.row(l, first.Operation)
-	want(p, "State of the first booking", released.State, middleware.Released)
+	suite.Want("State of the first booking", released.State, middleware.Released)
 	again := p.do(l, p.win(l, p.claimAs(first.Identity)), middleware.Complete)
 	p.done(p.do(l, two, middleware.Complete))
 	p.same("the second cancel and the new booking", again, p.row(l, again.Operation))
@@ -100,15 +101,15 @@ func undoBookCancel(p *probe) {
 	booking := p.win(l, p.claim())
 	for i := range 4 {
 		booking = p.do(l, booking, middleware.Complete)
-		want(p, "Generation of a booking", booking.Generation, i)
+		suite.Want("Generation of a booking", booking.Generation, i)
 		undo := p.undo(l, booking)
-		want(p, "State of the booking", p.row(l, booking.Operation).State, middleware.Released)
-		want(p, "State of the cancel", p.row(l, undo.Operation).State, middleware.Done)
+		suite.Want("State of the booking", p.row(l, booking.Operation).State, middleware.Released)
+		suite.Want("State of the cancel", p.row(l, undo.Operation).State, middleware.Done)
 		ids[booking.Operation], ids[undo.Operation] = true, true
 		p.refused(l, p.claimAs(undo.Identity))
 		booking = p.win(l, p.claimAs(booking.Identity))
 	}
-	want(p, "operations", len(ids), 8)
+	suite.Want("operations", len(ids), 8)
 }
 
 func undoUndone(p *probe) {
@@ -117,7 +118,7 @@ func undoUndone(p *probe) {
 	cancel := p.undo(l, booking)
 	released := p.row(l, booking.Operation)
 	p.undo(l, cancel)
-	want(p, "State of the cancel", p.row(l, cancel.Operation).State, middleware.Released)
+	suite.Want("State of the cancel", p.row(l, cancel.Operation).State, middleware.Released)
 	p.same("the booking", released, p.row(l, booking.Operation))
 }
 
@@ -132,5 +133,5 @@ func undoLate(p *probe) {
 	row = p.do(l, row, middleware.NotHappened)
 	p.same("an undo that did not happen", target, p.row(l, target.Operation))
 	p.do(l, row, middleware.Complete)
-	want(p, "State of what is undone", p.row(l, target.Operation).State, middleware.Released)
+	suite.Want("State of what is undone", p.row(l, target.Operation).State, middleware.Released)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/internal/suite"
 )
 
 func appendCases() []Case {
@@ -45,7 +46,7 @@ func appendOwnOutputs(p *probe) {
 	spoilt := e
 	spoilt.Turn.Outputs = []journal.Output{output(3, 0)}
 	_, err := j.Append(p.ctx, spoilt)
-	p.none(err, "Append")
+	suite.None(err, "Append")
 	note(&r, e)
 	p.unchanged(j, "a run whose turn came with outputs", r)
 }
@@ -129,7 +130,7 @@ func appendStored(p *probe) {
 			e.Outputs = nil
 		}
 		got, err := j.Append(p.ctx, e)
-		p.none(err, "Append of a stored turn")
+		suite.None(err, "Append of a stored turn")
 		wanted := journal.Entry{Run: r.Run.ID, Token: r.Token, Turn: r.Turns[n-1]}
 		if n > 1 {
 			wanted.Outputs = r.Turns[n-2].Outputs
@@ -144,7 +145,7 @@ func appendStoredOutput(p *probe) {
 	j := p.sys.Open()
 	r := p.going(j)
 	r.Turns[1].Outputs = []journal.Output{output(2, 1), output(2, 3)}
-	p.none(j.Leave(p.ctx, journal.Leaving{Run: r.Run.ID, Token: r.Token, Turn: 2, Outputs: r.Turns[1].Outputs}), "Leave")
+	suite.None(j.Leave(p.ctx, journal.Leaving{Run: r.Run.ID, Token: r.Token, Turn: 2, Outputs: r.Turns[1].Outputs}), "Leave")
 	r = p.again(j, "a run with some outputs", r)
 	e := entry(&r, 0)
 	for i := range 5 {
@@ -153,7 +154,7 @@ func appendStoredOutput(p *probe) {
 		e.Outputs = append(e.Outputs, o)
 	}
 	got, err := j.Append(p.ctx, e)
-	p.none(err, "Append")
+	suite.None(err, "Append")
 	e.Outputs[1], e.Outputs[3] = output(2, 1), output(2, 3)
 	p.sameEntry("what Append returned", got, e)
 	note(&r, e)
@@ -168,7 +169,7 @@ func appendGap(p *probe) {
 		e.Turn.Number, e.Final = n, n == 4
 		got, err := j.Append(p.ctx, e)
 		if err == nil || errors.Is(err, journal.ErrLost) {
-			p.failf("Append of turn %d after turn 2: want an error that is not ErrLost, got %v", n, err)
+			suite.Failf("Append of turn %d after turn 2: want an error that is not ErrLost, got %v", n, err)
 		}
 		p.sameEntry("what Append returned with an error", got, journal.Entry{})
 		r = p.again(j, "after a turn that does not follow", r)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/internal/suite"
 )
 
 func beginCases() []Case {
@@ -31,7 +32,7 @@ func beginNew(p *probe) {
 		s.API = api
 		r := p.begin(j, s)
 		if r.Created.IsZero() {
-			p.failf("Created is zero, want the store's clock")
+			suite.Failf("Created is zero, want the store's clock")
 		}
 		p.same("a run that is made", r, journal.Record{Start: s, Created: r.Created})
 		p.unchanged(j, "and read back", r)
@@ -50,7 +51,7 @@ func beginTokens(p *probe) {
 		r := p.begin(j, p.start())
 		for range 3 {
 			if seen[r.Token] {
-				p.failf("the token %q came twice", r.Token)
+				suite.Failf("the token %q came twice", r.Token)
 			}
 			seen[r.Token] = true
 			r = p.unchanged(j, "a run that was left", r)
@@ -62,8 +63,8 @@ func beginTokens(p *probe) {
 func (p *probe) saved(j journal.Journal, r journal.Record) {
 	for range 2 {
 		got, err := j.Begin(p.ctx, r.Start)
-		p.none(err, "Begin of a finished run")
-		want(p, "the token of a finished run", got.Token, "")
+		suite.None(err, "Begin of a finished run")
+		suite.Want("the token of a finished run", got.Token, "")
 		p.same("a finished run", got, r)
 	}
 }
@@ -199,7 +200,7 @@ func (p *probe) failed(fail func(journal.Journal, journal.Record) error) {
 	j := p.sys.Open()
 	r := p.going(j)
 	if fail(j, r) == nil {
-		p.failf("what cannot be stored was taken")
+		suite.Failf("what cannot be stored was taken")
 	}
 	p.refused(p.sys.Open(), r.Start, journal.ErrRunTaken)
 	r = p.again(j, "by the process whose call has failed", r)

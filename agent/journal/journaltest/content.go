@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -63,7 +64,7 @@ func contentOrder(p *probe) {
 		e := entry(&r, 12)
 		e.Outputs[0], e.Outputs[11] = e.Outputs[11], e.Outputs[0]
 		got, err := j.Append(p.ctx, e)
-		p.none(err, "Append")
+		suite.None(err, "Append")
 		e.Outputs[0], e.Outputs[11] = e.Outputs[11], e.Outputs[0]
 		p.sameEntry("what Append returned", got, e)
 		note(&r, e)
@@ -100,7 +101,7 @@ func contentShared(p *probe) {
 	}
 	given := entry(&wanted, 1)
 	got, err := j.Append(p.ctx, given)
-	p.none(err, "Append")
+	suite.None(err, "Append")
 	spoil := func(answer []byte, outputs []journal.Output) {
 		if len(answer) > 0 {
 			answer[0]++
@@ -113,7 +114,7 @@ func contentShared(p *probe) {
 	e := entry(&wanted, 1)
 	note(&wanted, e)
 	stored, err := j.Append(p.ctx, journal.Entry{Run: e.Run, Token: e.Token, Turn: turn(3)})
-	p.none(err, "Append of a stored turn")
+	suite.None(err, "Append of a stored turn")
 	p.sameEntry("what is stored", stored, e)
 	spoil(stored.Turn.Answer, stored.Outputs)
 	spoil(given.Turn.Answer, given.Outputs)

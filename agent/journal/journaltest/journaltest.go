@@ -17,12 +17,11 @@ package journaltest
 
 import (
 	"context"
-	"path"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/internal/suite"
 )
 
 // System is a journal as several processes use it: one set of data, empty at first. All three functions are needed.
@@ -48,9 +47,6 @@ type Case struct {
 	Check func(context.Context, System) error
 }
 
-// caseTime ends a case whose journal hangs.
-const caseTime = time.Minute
-
 // Cases gives all cases. Their names are unique.
 func Cases() []Case {
 	return slices.Concat(beginCases(), takeCases(), appendCases(), leaveCases(), contentCases(), namespaceCases(), raceCases())
@@ -59,19 +55,7 @@ func Cases() []Case {
 // Run checks every case on data of its own. open is called once a case and may use t for cleaning up.
 func Run(t *testing.T, open func(t *testing.T) System) {
 	t.Helper()
-	for _, c := range Cases() {
-		t.Run(c.Name, func(t *testing.T) {
-			if err := c.run(t, open); err != nil {
-				t.Errorf("contract, %s: %v", c.Rule, err)
-			}
-		})
-	}
-}
-
-func (c *Case) run(t *testing.T, open func(t *testing.T) System) error {
-	ctx, cancel := context.WithTimeout(t.Context(), caseTime)
-	defer cancel()
-	return c.Check(ctx, open(t))
+	suite.Run(t, cases(open))
 }
 
 // RunBroken checks the suite itself on top of a sound journal: each of [Broken] must fail the case that is named for it
@@ -79,31 +63,14 @@ func (c *Case) run(t *testing.T, open func(t *testing.T) System) error {
 func RunBroken(t *testing.T, open func(t *testing.T) System) {
 	t.Helper()
 	for _, b := range Broken() {
-		t.Run(b.Name, func(t *testing.T) {
-			unused := append([]string{b.Fails}, b.Also...)
-			for _, c := range Cases() {
-				var err error
-				t.Run(c.Name, func(t *testing.T) { err = c.run(t, func(t *testing.T) System { return b.Wrap(open(t)) }) })
-				unused = slices.DeleteFunc(unused, func(pattern string) bool { return matches(pattern, c.Name) })
-				switch wanted := b.fails(c.Name); {
-				case wanted && err == nil:
-					t.Errorf("%q passes, but should tell that this journal is broken", c.Name)
-				case !wanted && err != nil:
-					t.Errorf("%q fails, which is not listed: %v", c.Name, err)
-				}
-			}
-			if len(unused) > 0 {
-				t.Errorf("no case is named %q", unused)
-			}
-		})
+		suite.RunBroken(t, b.Name, b.Fails, b.Also, cases(func(t *testing.T) System { return b.Wrap(open(t)) }))
 	}
 }
 
-func (b *BrokenJournal) fails(name string) bool {
-	return name == b.Fails || slices.ContainsFunc(b.Also, func(pattern string) bool { return matches(pattern, name) })
-}
-
-func matches(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return ok && err == nil
+func cases(open func(t *testing.T) System) []suite.Case {
+	var all []suite.Case
+	for _, c := range Cases() {
+		all = append(all, suite.Case{Name: c.Name, Rule: c.Rule, Check: func(ctx context.Context, t *testing.T) error { return c.Check(ctx, open(t)) }})
+	}
+	return all
 }

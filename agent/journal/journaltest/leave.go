@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/internal/suite"
 )
 
 func leaveCases() []Case {
@@ -32,7 +33,7 @@ func leaveCases() []Case {
 			anew := output(2, 1)
 			anew.Content, anew.Verdict, anew.Operation = "told anew", "", ""
 			l := journal.Leaving{Run: r.Run.ID, Token: r.Token, Turn: 2, Outputs: []journal.Output{output(2, 0), anew, output(2, 2)}}
-			p.none(j.Leave(p.ctx, l), "Leave")
+			suite.None(j.Leave(p.ctx, l), "Leave")
 			r.Turns[1].Outputs = []journal.Output{output(2, 0), output(2, 1), output(2, 2)}
 			p.again(j, "a run whose outputs came twice", r)
 		})},
@@ -47,7 +48,7 @@ func leaveCases() []Case {
 // told leaves a run with outputs of its last turn, and notes them in the record.
 func (p *probe) told(j journal.Journal, r *journal.Record, outputs ...journal.Output) {
 	n := len(r.Turns)
-	p.none(j.Leave(p.ctx, journal.Leaving{Run: r.Run.ID, Token: r.Token, Turn: n, Outputs: outputs}), "Leave")
+	suite.None(j.Leave(p.ctx, journal.Leaving{Run: r.Run.ID, Token: r.Token, Turn: n, Outputs: outputs}), "Leave")
 	if n > 0 {
 		r.Turns[n-1].Outputs = outputs
 	}
@@ -109,7 +110,7 @@ func leaveOtherTurn(p *probe) {
 		r := p.going(j)
 		err := j.Leave(p.ctx, journal.Leaving{Run: r.Run.ID, Token: r.Token, Turn: n, Outputs: []journal.Output{output(2, 5)}})
 		if err == nil || errors.Is(err, journal.ErrLost) {
-			p.failf("Leave at turn %d of 2: want an error that is not ErrLost, got %v", n, err)
+			suite.Failf("Leave at turn %d of 2: want an error that is not ErrLost, got %v", n, err)
 		}
 		p.refused(p.sys.Open(), r.Start, journal.ErrRunTaken)
 		p.again(j, "a run left at another turn", r)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/internal/suite"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -20,45 +21,17 @@ type probe struct {
 	n   int // runs made
 }
 
-type failure struct{ error }
-
 // check makes a Check of f.
 func check(f func(*probe)) func(context.Context, System) error {
-	return func(ctx context.Context, sys System) (err error) {
-		defer func() {
-			switch r := recover().(type) {
-			case nil:
-			case failure:
-				err = r.error
-			default:
-				panic(r)
-			}
-		}()
-		f(&probe{ctx: ctx, sys: sys})
-		return nil
-	}
-}
-
-func (p *probe) failf(format string, args ...any) {
-	panic(failure{fmt.Errorf(format, args...)})
-}
-
-func want[T comparable](p *probe, what string, got, wanted T) {
-	if got != wanted {
-		p.failf("%s is %v, want %v", what, got, wanted)
-	}
-}
-
-func (p *probe) none(err error, doing string) {
-	if err != nil {
-		p.failf("%s: %w", doing, err)
+	return func(ctx context.Context, sys System) error {
+		return suite.Catch(func() { f(&probe{ctx: ctx, sys: sys}) })
 	}
 }
 
 // is fails unless err is the sentinel wanted.
 func (p *probe) is(err, wanted error, doing string) {
 	if !errors.Is(err, wanted) {
-		p.failf("%s: want the error %q, got %v", doing, wanted, err)
+		suite.Failf("%s: want the error %q, got %v", doing, wanted, err)
 	}
 }
 
@@ -74,9 +47,9 @@ func (p *probe) start() journal.Start {
 // begin begins a run that must be this caller's then.
 func (p *probe) begin(j journal.Journal, s journal.Start) journal.Record {
 	r, err := j.Begin(p.ctx, s)
-	p.none(err, "Begin")
+	suite.None(err, "Begin")
 	if r.Token == "" || r.Finished {
-		p.failf("Begin gave token %q and finished %v, want a token and a run that is not finished", r.Token, r.Finished)
+		suite.Failf("Begin gave token %q and finished %v, want a token and a run that is not finished", r.Token, r.Finished)
 	}
 	return r
 }
@@ -86,7 +59,7 @@ func (p *probe) refused(j journal.Journal, s journal.Start, wanted error) {
 	r, err := j.Begin(p.ctx, s)
 	p.is(err, wanted, "Begin")
 	if r.Token != "" || len(r.Turns) > 0 {
-		p.failf("Begin that was refused gave %s", describe(&r))
+		suite.Failf("Begin that was refused gave %s", describe(&r))
 	}
 }
 
@@ -115,7 +88,7 @@ func entry(r *journal.Record, outputs int) journal.Entry {
 // put appends an entry that must be stored as it is, and notes it in the record.
 func (p *probe) put(j journal.Journal, r *journal.Record, e journal.Entry) {
 	got, err := j.Append(p.ctx, e)
-	p.none(err, "Append")
+	suite.None(err, "Append")
 	p.sameEntry("what Append returned", got, e)
 	note(r, e)
 }
@@ -149,14 +122,14 @@ func (p *probe) finished(j journal.Journal) journal.Record {
 }
 
 func (p *probe) leave(j journal.Journal, r journal.Record) {
-	p.none(j.Leave(p.ctx, journal.Leaving{Run: r.Run.ID, Token: r.Token}), "Leave")
+	suite.None(j.Leave(p.ctx, journal.Leaving{Run: r.Run.ID, Token: r.Token}), "Leave")
 }
 
 // again begins a run of j that must be as the record says. It returns the record with the new token.
 func (p *probe) again(j journal.Journal, what string, r journal.Record) journal.Record {
 	got := p.begin(j, r.Start)
 	if got.Token == r.Token {
-		p.failf("%s: Begin gave the token of before", what)
+		suite.Failf("%s: Begin gave the token of before", what)
 	}
 	p.same(what, got, r)
 	return got
@@ -171,17 +144,17 @@ func (p *probe) unchanged(j journal.Journal, what string, r journal.Record) jour
 // same compares records but for their tokens.
 func (p *probe) same(what string, got, wanted journal.Record) {
 	if !got.Created.Equal(wanted.Created) {
-		p.failf("%s: Created is %v, want %v", what, got.Created, wanted.Created)
+		suite.Failf("%s: Created is %v, want %v", what, got.Created, wanted.Created)
 	}
 	if !sameStart(got.Start, wanted.Start) || got.Finished != wanted.Finished || !slices.EqualFunc(got.Turns, wanted.Turns, sameTurn) {
-		p.failf("%s: the run is %s, want %s", what, describe(&got), describe(&wanted))
+		suite.Failf("%s: the run is %s, want %s", what, describe(&got), describe(&wanted))
 	}
 }
 
 func (p *probe) sameEntry(what string, got, wanted journal.Entry) {
 	if got.Run != wanted.Run || got.Token != wanted.Token || got.Final != wanted.Final || !bytes.Equal(got.Turn.Answer, wanted.Turn.Answer) ||
 		got.Turn.Number != wanted.Turn.Number || !slices.Equal(got.Outputs, wanted.Outputs) {
-		p.failf("%s is %.1000q, want %.1000q", what, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", wanted))
+		suite.Failf("%s is %.1000q, want %.1000q", what, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", wanted))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/internal/suite"
 )
 
 const (
@@ -37,7 +38,7 @@ func raceCases() []Case {
 			j := p.sys.Open()
 			r := p.going(j)
 			if _, err := j.Append(p.ctx, journal.Entry{Run: r.Run.ID, Token: r.Token, Turn: turn(9)}); err == nil {
-				p.failf("a turn that does not follow was taken")
+				suite.Failf("a turn that does not follow was taken")
 			}
 			p.raceBegin([]journal.Journal{j}, r)
 		})},
@@ -65,13 +66,13 @@ func (p *probe) raceBegin(journals []journal.Journal, wanted journal.Record) {
 		case a.err != nil:
 			p.is(a.err, journal.ErrRunTaken, "Begin of who was second")
 		case of != nil:
-			p.failf("two have the run")
+			suite.Failf("two have the run")
 		default:
 			winner, of = a.r, journals[i%len(journals)]
 		}
 	}
 	if of == nil {
-		p.failf("of %d none has the run", racers)
+		suite.Failf("of %d none has the run", racers)
 	}
 	if wanted.Created.IsZero() {
 		wanted.Created = winner.Created
@@ -92,7 +93,7 @@ func raceTurns(p *probe) {
 			return a
 		})
 		for _, a := range answers {
-			p.none(a.err, "Append")
+			suite.None(a.err, "Append")
 			p.sameEntry("what the other was told", a.e, answers[0].e)
 		}
 		note(&r, answers[0].e)
@@ -116,12 +117,12 @@ func raceTaken(p *probe) {
 			}
 			return a
 		})
-		p.none(answers[1].err, "Begin of a run whose owner is gone")
+		suite.None(answers[1].err, "Begin of a run whose owner is gone")
 		switch err := answers[0].err; {
 		case err == nil:
 			note(&r, e)
 		case !errors.Is(err, journal.ErrLost):
-			p.failf("Append of a slow process: want ErrLost, got %w", err)
+			suite.Failf("Append of a slow process: want ErrLost, got %w", err)
 		}
 		p.same("what was taken", answers[1].r, r)
 		p.lost(slow, entry(&r, 1), "by a slow process, after the run was taken")
@@ -146,7 +147,7 @@ func raceRuns(p *probe) {
 		}
 		return nil
 	}) {
-		p.none(err, "Append")
+		suite.None(err, "Append")
 	}
 	for i, r := range runs {
 		p.unchanged(journals[i%2], "a run among others", r)
