@@ -62,7 +62,7 @@ func (w *chatWire) checkParams() error {
 	_, whole := p.Overrides()
 	switch {
 	case whole:
-		return errors.New("params are JSON as a whole, to which nothing can be added: fill in their fields, and what the SDK does not know by SetExtraFields")
+		return errWhole
 	case p.N.Value > 1:
 		return fmt.Errorf("n is %d: running the calls of several choices would do things several times: leave N at 1", p.N.Value)
 	case len(p.Functions) > 0:
@@ -157,15 +157,9 @@ func (w *chatWire) add(a *answer, results []registry.Result) {
 
 // reply is what the caller gets.
 func (w *chatWire) reply(end ending, err error) (*ChatReply, error) {
-	if e, ok := errors.AsType[*RunError](err); ok {
-		e.Messages = w.messages
-	}
+	c, err := decoded[openai.ChatCompletion](end, err, func(e *RunError) { e.Messages = w.messages })
 	if err != nil {
 		return nil, err
 	}
-	r := &ChatReply{ChatCompletion: &openai.ChatCompletion{}, Report: end.report, Messages: w.messages}
-	if err := json.Unmarshal(end.answer, r.ChatCompletion); err != nil {
-		return nil, fmt.Errorf("agent: run %q: reading its answer: %w", w.run.ID, err)
-	}
-	return r, nil
+	return &ChatReply{ChatCompletion: c, Report: end.report, Messages: w.messages}, nil
 }

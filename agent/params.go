@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 
@@ -14,6 +15,8 @@ import (
 
 	"github.com/toolonce/toolonce/registry"
 )
+
+var errWhole = errors.New("params are JSON as a whole, to which nothing can be added: fill in their fields, and what the SDK does not know by SetExtraFields")
 
 // missing are the tools of ours that the caller has not put among his own, by the name at path.
 func missing[T any](given, ours []T, path string) []T {

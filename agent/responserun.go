@@ -75,7 +75,7 @@ func (w *responseWire) checkParams() error {
 	_, whole := p.Overrides()
 	switch {
 	case whole:
-		return errors.New("params are JSON as a whole, to which nothing can be added: fill in their fields, and what the SDK does not know by SetExtraFields")
+		return errWhole
 	case !param.IsOmitted(p.Conversation):
 		return errors.New("params have a conversation: its server keeps calls whose answer was lost on the way, which nobody could answer: send the items as input, or give previous_response_id")
 	case p.Background.Value:
@@ -233,15 +233,9 @@ func (w *responseWire) add(a *answer, results []registry.Result) {
 
 // reply is what the caller gets.
 func (w *responseWire) reply(end ending, err error) (*ResponseReply, error) {
-	if e, ok := errors.AsType[*RunError](err); ok {
-		e.Items = w.items
-	}
+	r, err := decoded[responses.Response](end, err, func(e *RunError) { e.Items = w.items })
 	if err != nil {
 		return nil, err
 	}
-	r := &ResponseReply{Response: &responses.Response{}, Report: end.report, Items: w.items}
-	if err := json.Unmarshal(end.answer, r.Response); err != nil {
-		return nil, fmt.Errorf("agent: run %q: reading its answer: %w", w.run.ID, err)
-	}
-	return r, nil
+	return &ResponseReply{Response: r, Report: end.report, Items: w.items}, nil
 }

@@ -44,6 +44,21 @@ type ending struct {
 	report Report
 }
 
+// decoded is the answer as the SDK's own type. An error of the run is given the history that stands behind it.
+func decoded[T any](end ending, err error, history func(*RunError)) (*T, error) {
+	if e, ok := errors.AsType[*RunError](err); ok {
+		history(e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := json.Unmarshal(end.answer, v); err != nil {
+		return nil, fmt.Errorf("agent: run %q: reading its answer: %w", end.report.Run.ID, err)
+	}
+	return v, nil
+}
+
 // session is one attempt at a run.
 type session struct {
 	*Loop
@@ -358,43 +373,4 @@ func closed(w *answering, why string) []registry.Result {
 		results = append(results, notExecuted(w.name(c.name), why))
 	}
 	return results
-}
-
-// tell is called with each result, in call order.
-func (s *session) tell(position int, c toolCall, r registry.Result) {
-	s.note(position, c, r)
-	e := Event{Kind: VerdictGiven, Turn: s.turn, Position: position, CallID: c.id, Tool: c.name, Verdict: r.Verdict, Operation: r.Operation}
-	if s.send(e) {
-		e.Kind, e.Text = ResultGiven, r.Content
-		s.send(e)
-	}
-}
-
-// announce tells what an answer says where no stream has.
-func (s *session) announce(a *answer) {
-	if a.text != "" && !s.send(Event{Kind: TextDelta, Turn: s.turn, Text: a.text}) {
-		return
-	}
-	for i, c := range a.calls {
-		e := Event{Kind: CallAnnounced, Turn: s.turn, Position: i, CallID: c.id, Tool: c.name}
-		if !s.send(e) {
-			return
-		}
-		if e.Kind, e.Text = ArgumentsComplete, c.arguments; !s.send(e) {
-			return
-		}
-	}
-}
-
-// send hands an event on. Where nobody reads any more it ends what the session does.
-func (s *session) send(e Event) bool {
-	e.Run = s.rec.Run
-	if s.opts.On != nil {
-		s.opts.On(e)
-	}
-	if s.emit != nil && !s.emit(e) {
-		s.leave(errStopped)
-		return false
-	}
-	return true
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -30,6 +31,25 @@ func (e Effect) String() string {
 	default:
 		return "no effect"
 	}
+}
+
+// MarshalText is String. No effect is an error.
+func (e Effect) MarshalText() ([]byte, error) {
+	if e < Read || e > NonIdempotentWrite {
+		return nil, fmt.Errorf("registry: writing effect %d: it is none", e)
+	}
+	return []byte(e.String()), nil
+}
+
+// UnmarshalText reads what MarshalText writes. Anything else is an error.
+func (e *Effect) UnmarshalText(text []byte) error {
+	for known := Read; known <= NonIdempotentWrite; known++ {
+		if known.String() == string(text) {
+			*e = known
+			return nil
+		}
+	}
+	return fmt.Errorf("registry: there is no effect %q: use Read, IdempotentWrite or NonIdempotentWrite", text)
 }
 
 // Identity says which calls of a NonIdempotentWrite mean one operation where its input has no once:"key" field.

@@ -140,7 +140,7 @@ func TestReadToolsNamesWhatIsWrong(t *testing.T) {
 		`{"a":{"effect":"Read"}} {}`:            "transcript: reading tools: text behind the object",
 		`{"a":`:                                 "transcript: reading tools: unexpected EOF",
 		`{"a":{"effect":"Read","ignor":["x"]}}`: `transcript: reading tools: json: unknown field "ignor"`,
-		`{"a":{}}`:                              `transcript: reading tool "a": effect "" is unknown: say Read`,
+		`{"a":{}}`:                              `transcript: reading tool "a": registry: adding tool "a": no Effect: say Read`,
 		`{"a":{"effect":"Read","identity":"ByName"}}`:                    `transcript: reading tool "a": identity "ByName" is unknown`,
 		`{"a b":{"effect":"Read"}}`:                                      `transcript: reading tool "a b": registry: `,
 		`{"a":{"effect":"NonIdempotentWrite","undoes":"b"}}`:             `transcript: reading tool "a": undoes names "b", which is not declared`,

@@ -17,8 +17,7 @@ import (
 //
 // The members mean what they mean on [registry.RawTool].
 type ToolSpec struct {
-	// Effect is "Read", "IdempotentWrite" or "NonIdempotentWrite".
-	Effect string `json:"effect"`
+	Effect registry.Effect `json:"effect"`
 	// Identity is "ByCall", or "" or "ByArguments".
 	Identity string `json:"identity,omitempty"`
 	// Key and Ignore name arguments: those that identify the operation, and those that are not part of it.
@@ -63,13 +62,8 @@ func ReadTools(r io.Reader) (*registry.Registry, error) {
 
 func (s ToolSpec) tool(name string, all map[string]ToolSpec) (registry.RawTool, error) {
 	t := registry.RawTool{
-		Name: name, Key: s.Key, Ignore: s.Ignore, Undoes: s.Undoes, ResourceIn: s.ResourceIn, ResourceOut: s.ResourceOut,
+		Name: name, Effect: s.Effect, Key: s.Key, Ignore: s.Ignore, Undoes: s.Undoes, ResourceIn: s.ResourceIn, ResourceOut: s.ResourceOut,
 		Run: unrunnable,
-	}
-	for _, e := range []registry.Effect{registry.Read, registry.IdempotentWrite, registry.NonIdempotentWrite} {
-		if e.String() == s.Effect {
-			t.Effect = e
-		}
 	}
 	switch s.Identity {
 	case "", "ByArguments":
@@ -78,15 +72,12 @@ func (s ToolSpec) tool(name string, all map[string]ToolSpec) (registry.RawTool, 
 	default:
 		return t, fmt.Errorf("identity %q is unknown: say ByArguments or ByCall", s.Identity)
 	}
-	if t.Effect == 0 {
-		return t, fmt.Errorf("effect %q is unknown: say Read, IdempotentWrite or NonIdempotentWrite", s.Effect)
-	}
 	undone, known := all[s.Undoes] // a registry would find these by a panic
 	switch {
 	case s.Undoes == "":
 	case !known:
 		return t, fmt.Errorf("undoes names %q, which is not declared: add it or mend the name", s.Undoes)
-	case undone.Effect != registry.NonIdempotentWrite.String():
+	case undone.Effect != registry.NonIdempotentWrite:
 		return t, fmt.Errorf("undoes names %q, which never blocks a repeat: drop undoes", s.Undoes)
 	case undone.ResourceIn == "" && undone.ResourceOut == "":
 		return t, fmt.Errorf("undoes names %q, which has neither resource_in nor resource_out: say which field tells what is undone", s.Undoes)

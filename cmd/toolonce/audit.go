@@ -258,7 +258,7 @@ func (a *auditing) watch(text string) {
 func (a *auditing) count(tool string, repeats bool) {
 	s := a.specs[tool]
 	if s == nil {
-		s = &transcript.ToolSpec{Effect: registry.NonIdempotentWrite.String()}
+		s = &transcript.ToolSpec{Effect: registry.NonIdempotentWrite}
 		a.specs[tool] = s
 	}
 	s.Calls++

@@ -139,7 +139,7 @@ func (g *gateway) handler(name string) (registry.Handler, error) {
 		return h, nil
 	}
 	s := g.options.tools.of(name)
-	s.Effect = effect(registry.NonIdempotentWrite)
+	s.Effect = registry.NonIdempotentWrite
 	r := registry.New()
 	if err := r.AddRaw(s.tool(name, func(ctx context.Context, in json.RawMessage) (any, error) { return g.forward(ctx, s, in) })); err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -19,26 +18,13 @@ type toolConfig map[string]toolSettings
 
 // toolSettings are what a tool does. The zero value is a tool that must not repeat, identified by its arguments.
 type toolSettings struct {
-	Effect             effect   `json:"effect"`
-	Key                []string `json:"key"`
-	Ignore             []string `json:"ignore"`
-	Timeout            duration `json:"timeout"`
-	Keep               duration `json:"keep"`
-	ShareResult        bool     `json:"shareResult"`
-	ErrorsHaveNoEffect bool     `json:"errorsHaveNoEffect"`
-}
-
-type effect registry.Effect
-
-// UnmarshalText reads the name of an effect.
-func (e *effect) UnmarshalText(b []byte) error {
-	for _, known := range []registry.Effect{registry.Read, registry.IdempotentWrite, registry.NonIdempotentWrite} {
-		if known.String() == string(b) {
-			*e = effect(known)
-			return nil
-		}
-	}
-	return fmt.Errorf("there is no effect %q: use Read, IdempotentWrite or NonIdempotentWrite", b)
+	Effect             registry.Effect `json:"effect"`
+	Key                []string        `json:"key"`
+	Ignore             []string        `json:"ignore"`
+	Timeout            duration        `json:"timeout"`
+	Keep               duration        `json:"keep"`
+	ShareResult        bool            `json:"shareResult"`
+	ErrorsHaveNoEffect bool            `json:"errorsHaveNoEffect"`
 }
 
 type duration time.Duration
@@ -93,7 +79,7 @@ func (s toolSettings) effect() registry.Effect {
 	if s.Effect == 0 && (len(s.Key) > 0 || s.Keep != 0) {
 		return registry.NonIdempotentWrite
 	}
-	return registry.Effect(s.Effect)
+	return s.Effect
 }
 
 // tool is the tool as a registry knows it. The server knows its schema and checks the arguments.
