@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/toolonce/toolonce/middleware"
 )
@@ -58,13 +57,8 @@ func undecidable(last *middleware.Approval, id string) string {
 	switch {
 	case last.ID == "":
 		return "nothing has been asked about it: start the run, and it is"
-	case id != "" && last.ID != id, last.State == middleware.Pending && last.Now.Before(last.Expires):
+	case id != "" && last.ID != id, id == "" && last.State == middleware.Pending && last.Now.Before(last.Expires):
 		return "another question stands there now: take it from the store's Approvals"
-	case last.State == middleware.Pending:
-		return "the question has expired at " + last.Expires.UTC().Format(time.RFC3339) + ": start the run again, and it is asked anew"
-	case last.State == middleware.Spent:
-		return fmt.Sprintf("%s has approved it at %s, and it was claimed: operation %s", last.By, last.Decided.UTC().Format(time.RFC3339), last.Operation)
-	default:
-		return fmt.Sprintf("%s has %s it at %s", last.By, last.State, last.Decided.UTC().Format(time.RFC3339))
 	}
+	return last.Closed()
 }

@@ -29,10 +29,10 @@ type Approval struct {
 	// What it is bound to, besides the namespace. Each of these must be that of the claim that spends it.
 	Call       Alias // Run, Turn, Position, Tool and Fingerprint count
 	Identity   string
-	Generation int // which downstream key the identity is at
+	Generation int    // which downstream key the identity is at
+	Input      []byte // canonical, of the call: what the person is shown, escaped, as it may hold any characters
 
 	Conversation string
-	Input        []byte // canonical, of the call: what the person is shown
 	RepeatOf     string // the operation that it repeats on purpose, "" for none
 	Asked        time.Time
 	Expires      time.Time // when it counts no more, pending or approved
@@ -41,6 +41,22 @@ type Approval struct {
 	Operation    string // that it was spent on, "" until then
 
 	Now time.Time // the store's clock when it was read
+}
+
+// Closed says why the question cannot be answered, in words for the person who tried: it has been, it has expired, or
+// nobody waits for it any more.
+func (a *Approval) Closed() string {
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	switch {
+	case a.State == Pending && !a.Now.Before(a.Expires):
+		return "the question has expired at " + at(a.Expires) + ": start the run again, and it is asked anew"
+	case a.State == Pending:
+		return "nobody waits for an answer any more: it is being done, or is done"
+	case a.State == Spent:
+		return fmt.Sprintf("%s has approved it at %s, and it was claimed: operation %s", a.By, at(a.Decided), a.Operation)
+	default:
+		return fmt.Sprintf("%s has %s it at %s", a.By, a.State, at(a.Decided))
+	}
 }
 
 // Decision is a person's answer.
@@ -75,11 +91,13 @@ func (e *PausedError) Error() string {
 //     one counts where all that it is bound to is equal and it has not expired. With a negative time it never stores, and
 //     gives a zero Approval where none counts.
 //  2. Decide answers the pending question at a place. It is ErrLost, with what was asked there last, where none is pending
-//     (an expired one is not), or another than ID, or several are and ID does not say which.
+//     (an expired one is not, nor one whose operation runs, is in doubt or is done by now), or another than ID, or several
+//     are and ID does not say which.
 //  3. A Claim with an Approval wins only if that is approved, not expired, and bound to this very claim: namespace, place,
-//     tool, fingerprint, identity, and the generation that the claim gets. It is spent in the claim's transaction, so it
-//     serves one claim.
-//  4. Approvals lists by state, oldest first; no states are all.
+//     tool, fingerprint, identity, input, and the generation that the claim gets. It is spent in the claim's transaction,
+//     so it serves one claim.
+//  4. Approvals lists by state, oldest first; no states are all. Of those asked for as pending, one whose operation runs,
+//     is in doubt or is done by now is left out.
 type Approver interface {
 	Ask(ctx context.Context, a Approval, expires time.Duration) (Approval, error)
 	Decide(ctx context.Context, d Decision) (Approval, error)

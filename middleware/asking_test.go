@@ -163,3 +163,49 @@ func TestAPausedErrorTellsNoArguments(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The person has seen the words that the identity leaves out, and has approved those.
+func TestOtherWordsThanThoseApprovedAreAskedAbout(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newTill(t)
+		h := w.handler(w.ledger)
+		seen := at(1, 0, "refund", `{"order_id":"1","cents":1,"reason":"broken"}`)
+		other := at(1, 0, "refund", `{"order_id":"1","cents":1,"reason":"SEND TO EVE"}`)
+		decide(t, w.ledger, paused(t, h, seen), true)
+		if a := paused(t, h, other); !strings.Contains(string(a.Input), "EVE") {
+			t.Errorf("asked about %s", a.Input)
+		}
+		w.wantPaid(0)
+		want(t, ask(t, h, seen), registry.Executed)
+		w.wantPaid(1)
+	})
+}
+
+// overtaken has another process claim what is asked about, before it is asked.
+type overtaken struct {
+	*middleware.MemoryLedger
+	claim func()
+}
+
+func (o *overtaken) Ask(ctx context.Context, a middleware.Approval, expires time.Duration) (middleware.Approval, error) {
+	if o.claim != nil {
+		o.claim()
+		o.claim = nil
+	}
+	return o.MemoryLedger.Ask(ctx, a, expires)
+}
+
+func TestWhatAnotherHasDoneMeanwhileIsNotWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newTill(t)
+		c := at(1, 0, "pay", pay1)
+		first := w.handler(w.ledger)
+		decide(t, w.ledger, paused(t, first, c), true)
+		l := &overtaken{MemoryLedger: w.ledger, claim: func() { want(t, ask(t, first, at(1, 0, "pay", pay1)), registry.Executed) }}
+		want(t, ask(t, w.handler(l), c), registry.Replayed)
+		w.wantPaid(1)
+		if n := len(approvals(t, w.ledger, middleware.Pending)); n != 0 {
+			t.Errorf("%d questions wait for an answer", n)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"slices"
@@ -48,7 +49,7 @@ func (l *MemoryLedger) Decide(_ context.Context, d Decision) (Approval, error) {
 			continue
 		}
 		last = a.read(now)
-		if a.State == Pending && now.Before(a.Expires) && (d.ID == "" || d.ID == a.ID) {
+		if a.State == Pending && now.Before(a.Expires) && !l.moot(a, now) && (d.ID == "" || d.ID == a.ID) {
 			open = append(open, a)
 		}
 	}
@@ -70,16 +71,27 @@ func (l *MemoryLedger) Approvals(_ context.Context, states ...ApprovalState) ([]
 	now := time.Now()
 	var all []Approval
 	for _, a := range l.approvals {
-		if a.namespace == l.namespace && (len(states) == 0 || slices.Contains(states, a.State)) {
+		if a.namespace == l.namespace && (len(states) == 0 || slices.Contains(states, a.State) && !l.moot(a, now)) {
 			all = append(all, a.read(now))
 		}
 	}
 	return all, nil
 }
 
+// moot reports whether nobody waits for an answer any more: somebody does it, or has done it.
+func (l *MemoryLedger) moot(a *memoryApproval, now time.Time) bool {
+	r := l.live(a.Identity)
+	if a.State != Pending || r == nil || r.State == Free {
+		return false
+	}
+	row := r.Row
+	row.Now = now
+	return !row.Expired()
+}
+
 // approved is the approval that the claim spends if it wins, nil for none that serves it.
 func (l *MemoryLedger) approved(c Claim, generation int, now time.Time) *memoryApproval {
-	claimed := Approval{Call: c.Call, Identity: c.Identity, Generation: generation}
+	claimed := Approval{Call: c.Call, Identity: c.Identity, Generation: generation, Input: c.Input}
 	for _, a := range l.approvals {
 		if a.ID == c.Approval && a.namespace == l.namespace && a.State == Approved && now.Before(a.Expires) && a.bound(&claimed) {
 			return a
@@ -100,7 +112,7 @@ func (a *memoryApproval) counts(asked *Approval, now time.Time) bool {
 func (a *memoryApproval) bound(b *Approval) bool {
 	x, y := &a.Call, &b.Call
 	return x.Run == y.Run && x.Turn == y.Turn && x.Position == y.Position && x.Tool == y.Tool && x.Fingerprint == y.Fingerprint &&
-		a.Identity == b.Identity && a.Generation == b.Generation
+		a.Identity == b.Identity && a.Generation == b.Generation && bytes.Equal(a.Input, b.Input)
 }
 
 func (a *memoryApproval) read(now time.Time) Approval {

@@ -284,7 +284,14 @@ func (g *guard) begin(ctx context.Context, v *visit, claim Claim) (registry.Resu
 		}
 		v.admitted = true
 	}
-	if res, err := g.approve(ctx, c, &claim, generation); err != nil || res != nil || c.OnlyAsk {
+	res, err := g.approve(ctx, c, &claim, generation)
+	if _, waits := errors.AsType[*PausedError](err); waits && !c.OnlyAsk {
+		now, _, ferr := g.find(ctx, c, Query{Run: c.Run.ID, Identity: claim.Identity})
+		if ferr != nil || now.Operation != row.Operation || now.State != row.State { // it was claimed meanwhile
+			return registry.Result{}, ferr == nil, ferr
+		}
+	}
+	if err != nil || res != nil || c.OnlyAsk {
 		return deref(res), false, err
 	}
 	return g.claim(ctx, v, claim)

@@ -12,25 +12,28 @@ import (
 )
 
 // The first arguments are the same for all that ask what an approval is bound to: namespace, run, tool, fingerprint, turn,
-// position, identity, generation and now.
+// position, identity, generation, now and input.
 const (
 	approvalColumns = `id, state, run, turn, position, call_id, tool, arguments, fingerprint, identity, generation, conversation, input,
 		repeat_of, asked, expires, decided, decided_by, why, operation`
 
 	equalCall = `namespace = +?1 AND run = +?2 AND tool = +?3 AND fingerprint = +?4`
-	bound     = `turn = +?5 AND position = +?6 AND identity = +?7 AND generation = +?8 AND expires > +?9`
+	bound     = `turn = +?5 AND position = +?6 AND identity = +?7 AND generation = +?8 AND expires > +?9 AND input IS +?10`
 
 	countingApproval = `SELECT ` + approvalColumns + ` FROM approvals
 		WHERE ` + equalCall + ` AND (state = 'denied' OR state IN ('pending', 'approved') AND ` + bound + `)
 		ORDER BY state = 'denied' DESC, number DESC LIMIT 1`
-	insertApproval = `INSERT INTO approvals (namespace, run, tool, fingerprint, turn, position, identity, generation, asked, id, state,
-			call_id, arguments, conversation, input, repeat_of, expires)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'pending', ?11, ?12, ?13, ?14, ?15, ?16) RETURNING ` + approvalColumns
-	spendApproval = `UPDATE approvals SET state = 'spent', operation = +?11
-		WHERE id = +?10 AND state = 'approved' AND ` + equalCall + ` AND ` + bound
+	insertApproval = `INSERT INTO approvals (namespace, run, tool, fingerprint, turn, position, identity, generation, asked, input, id, state,
+			call_id, arguments, conversation, repeat_of, expires)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'pending', ?12, ?13, ?14, ?15, ?16) RETURNING ` + approvalColumns
+	spendApproval = `UPDATE approvals SET state = 'spent', operation = +?12
+		WHERE id = +?11 AND state = 'approved' AND ` + equalCall + ` AND ` + bound
 
-	atQuestion     = `namespace = +?1 AND run = +?2 AND turn = +?3 AND position = +?4`
-	openQuestion   = atQuestion + ` AND state = 'pending' AND expires > +?5`
+	atQuestion   = `namespace = +?1 AND run = +?2 AND turn = +?3 AND position = +?4`
+	openQuestion = atQuestion + ` AND state = 'pending' AND expires > +?5 AND NOT ` + moot + `?5))`
+	// moot is a question that nobody waits for any more: somebody does it, or has done it. What comes next is the time.
+	moot = `EXISTS (SELECT 1 FROM operations WHERE operations.namespace = approvals.namespace AND operations.identity = approvals.identity
+		AND released = 0 AND operations.state <> 'free' AND (operations.expires = 0 OR operations.expires > +`
 	decideApproval = `UPDATE approvals SET state = +?7, decided = +?5, decided_by = +?8, why = +?9
 		WHERE ` + openQuestion + ` AND (id = +?6 OR ?6 = '' AND (SELECT count(*) FROM approvals WHERE ` + openQuestion + `) = 1)
 		RETURNING ` + approvalColumns
@@ -54,13 +57,13 @@ func (s *Store) Ask(ctx context.Context, a middleware.Approval, expires time.Dur
 	var got approval
 	err := s.f.writer.do(ctx, func(x *tx) error {
 		c, now := &a.Call, s.f.now()
-		args := []any{s.namespace, c.Run, c.Tool, pack(c.Fingerprint), c.Turn, c.Position, pack(a.Identity), a.Generation, now.UnixNano()}
+		args := []any{s.namespace, c.Run, c.Tool, pack(c.Fingerprint), c.Turn, c.Position, pack(a.Identity), a.Generation, now.UnixNano(), a.Input}
 		ok, err := x.one(countingApproval, got.dest(), args...)
 		if err == nil && !ok && expires < 0 {
 			return errUndo
 		}
 		if err == nil && !ok {
-			args = append(args, rand.Text(), c.CallID, pack(c.Arguments), a.Conversation, a.Input, a.RepeatOf, after(now.UnixNano(), expires))
+			args = append(args, rand.Text(), c.CallID, pack(c.Arguments), a.Conversation, a.RepeatOf, after(now.UnixNano(), expires))
 			_, err = x.one(insertApproval, got.dest(), args...)
 		}
 		got.Now = stored(now)
@@ -105,13 +108,17 @@ func (s *Store) Decide(ctx context.Context, d middleware.Decision) (middleware.A
 func (s *Store) Approvals(ctx context.Context, states ...middleware.ApprovalState) ([]middleware.Approval, error) {
 	var all []middleware.Approval
 	now := s.f.now()
+	args := []any{s.namespace}
+	if len(states) > 0 {
+		args = append(args, now.UnixNano())
+	}
 	err := s.f.reader.each(ctx, listingApprovals(states), func(rows *sql.Rows) error {
 		var a approval
 		err := rows.Scan(a.dest()...)
 		a.Now = stored(now)
 		all = append(all, a.Approval)
 		return err
-	}, s.namespace)
+	}, args...)
 	if err != nil {
 		return nil, s.f.wrap("listing approvals of", err)
 	}
@@ -122,6 +129,7 @@ func (s *Store) Approvals(ctx context.Context, states ...middleware.ApprovalStat
 func listingApprovals(states []middleware.ApprovalState) string {
 	query := `SELECT ` + approvalColumns + ` FROM approvals WHERE namespace = +?1`
 	if len(states) > 0 {
+		query += ` AND (state <> 'pending' OR NOT ` + moot + `?2)))`
 		var in []string
 		for _, st := range states {
 			switch st {

@@ -184,7 +184,7 @@ func (n *claiming) spend() (bool, error) {
 		return true, nil
 	}
 	changed, err := n.x.exec(spendApproval, n.s.namespace, call.Run, call.Tool, pack(call.Fingerprint), call.Turn, call.Position,
-		pack(c.Identity), n.r.Generation, n.now.UnixNano(), c.Approval, operationOf(n.r.id))
+		pack(c.Identity), n.r.Generation, n.now.UnixNano(), c.Input, c.Approval, operationOf(n.r.id))
 	return changed == 1, err
 }
 

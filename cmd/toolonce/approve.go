@@ -40,7 +40,7 @@ func (e *env) decide(ctx context.Context, args []string, d middleware.Decision) 
 	a, err = e.store.Decide(ctx, d)
 	switch {
 	case errors.Is(err, middleware.ErrLost) && a.ID == d.ID:
-		return fmt.Errorf("approval %s: %s", d.ID, undecidable(&a))
+		return fmt.Errorf("approval %s: %s", d.ID, escape(a.Closed()))
 	case errors.Is(err, middleware.ErrLost):
 		return fmt.Errorf("approval %s is replaced by a later question: look again with toolonce pending", d.ID)
 	case err != nil:
@@ -71,22 +71,10 @@ func (e *env) asked(ctx context.Context, args []string) (middleware.Approval, er
 	all = slices.DeleteFunc(all, func(a middleware.Approval) bool { return !open(&a) })
 	switch len(all) {
 	case 0:
-		return last, fmt.Errorf("approval %s: %s", last.ID, undecidable(&last))
+		return last, fmt.Errorf("approval %s: %s", last.ID, escape(last.Closed()))
 	case 1:
 		return all[0], nil
 	default: // a loop without a journal has asked again, and got another call there
 		return all[0], fmt.Errorf("%d questions wait at %s of run %s: name one by its approval, as toolonce pending lists it", len(all), args[1], args[0])
-	}
-}
-
-// undecidable says why a question cannot be answered any more.
-func undecidable(a *middleware.Approval) string {
-	switch a.State {
-	case middleware.Pending:
-		return fmt.Sprintf("it has expired at %s: start the run again, and it is asked anew", stamp(a.Expires))
-	case middleware.Spent:
-		return fmt.Sprintf("%s has approved it at %s, and it was claimed: see toolonce show %s", a.By, stamp(a.Decided), a.Operation)
-	default:
-		return fmt.Sprintf("%s has %s it at %s", a.By, a.State, stamp(a.Decided))
 	}
 }

@@ -192,7 +192,7 @@ func TestADecisionThatCannotBeMadeChangesNothingAndSaysWhy(t *testing.T) {
 	p.want(0, "is approved", "approve", id, "--by", "ann", "--why", "yes")
 	p.want(1, "ann has approved it at 20", append([]string{"deny", "ticket\x1b[31m-42", "2.0"}, who...)...)
 	res, _ := p.pay("", 2, 0, text(t, map[string]string{"to": spoof}))
-	p.want(1, "and it was claimed: see toolonce show "+res.Operation, append([]string{"deny", id}, who...)...)
+	p.want(1, "and it was claimed: operation "+res.Operation, append([]string{"deny", id}, who...)...)
 }
 
 func TestAQuestionThatHasExpiredIsNotListedAndNotAnswered(t *testing.T) {
@@ -217,7 +217,7 @@ func TestAQuestionThatHasExpiredIsNotListedAndNotAnswered(t *testing.T) {
 	}
 	p.want(0, "nothing waits for a person", "pending", "-namespace", "gone")
 	for _, which := range [][]string{{old.ID}, {"r", "1.0"}} {
-		p.want(1, "it has expired at 20", append(append([]string{"approve"}, which...), "-namespace", "gone", "--by", "a", "--why", "b")...)
+		p.want(1, "has expired at 20", append(append([]string{"approve"}, which...), "-namespace", "gone", "--by", "a", "--why", "b")...)
 	}
 	p.want(1, "2 questions wait at 1.0 of run r: name one", "approve", "r", "1.0", "-namespace", "two", "--by", "a", "--why", "b")
 	p.want(0, "approved", "approve", two[1].ID, "-namespace", "two", "--by", "a", "--why", "b")

@@ -53,6 +53,7 @@ func bindings() map[string]func(*middleware.Approval) {
 		"fingerprint": func(a *middleware.Approval) { a.Call.Fingerprint = hash("another fingerprint", 1) },
 		"identity":    func(a *middleware.Approval) { a.Identity = hash("another identity", 1) },
 		"generation":  func(a *middleware.Approval) { a.Generation++ },
+		"input":       func(a *middleware.Approval) { a.Input = []byte(`{"another":"input"}`) },
 	}
 }
 
@@ -155,7 +156,7 @@ func askUnbound(p *probe) {
 	a := p.ask(l, p.question(), far)
 	q := p.question()
 	q.Call.Run, q.Call.Turn, q.Call.Position, q.Call.Tool, q.Call.Fingerprint = a.Call.Run, a.Call.Turn, a.Call.Position, a.Call.Tool, a.Call.Fingerprint
-	q.Identity, q.Generation = a.Identity, a.Generation
+	q.Identity, q.Generation, q.Input = a.Identity, a.Generation, a.Input
 	p.sameApproval("asking about the same call with another id", a, p.ask(l, q, far))
 }
 

@@ -17,6 +17,7 @@ func decideCases() []Case {
 		{"decide/is lost where the question has expired", "Approver, 2", check(decideExpired)},
 		{"decide/is lost where nothing was asked", "Approver, 2", check(decideNothing)},
 		{"decide/is lost without ID where several questions are pending", "Approver, 2", check(decideSeveral)},
+		{"decide/is lost where the operation runs or is done by now", "Approver, 2", check(decideMoot)},
 		{"decide/of 50 at once one answers", "Approver, 2", check(decideRace)},
 		{"approvals/are listed by state, oldest first", "Approver, 4", check(approvalsListed)},
 		{"approvals/a pending one that has expired is listed", "Approver, 4", check(func(p *probe) {
@@ -61,6 +62,28 @@ func (p *probe) undecided(l middleware.Ledger, d middleware.Decision, stored mid
 	for i, a := range p.approvals(l) {
 		p.sameApproval("a decision that was lost", before[i], a)
 	}
+}
+
+func decideMoot(p *probe) {
+	l := p.sys.Open()
+	c := p.claim()
+	a := p.ask(l, questionOf(c), far)
+	row := p.win(l, c)
+	moot := func(what string) {
+		_, err := p.approver(l).Decide(p.ctx, decision(a, true))
+		suite.Want("whether a decision is lost while it is "+what, isLost(err), true)
+		suite.Want("the number of questions while it is "+what, len(p.approvals(l, middleware.Pending)), 0)
+	}
+	moot("running")
+	p.step(l, middleware.Transition{Step: middleware.Doubt, Operation: row.Operation, Token: row.Token, Attempt: 1})
+	moot("in doubt")
+	p.step(l, middleware.Transition{Step: middleware.Complete, Operation: row.Operation, Token: row.Token, Attempt: 1, HasResult: true})
+	moot("done")
+	c = p.claim()
+	a = p.ask(l, questionOf(c), far)
+	row = p.win(l, c)
+	p.step(l, middleware.Transition{Step: middleware.GiveBack, Operation: row.Operation, Token: row.Token, Attempt: 1})
+	p.approved(l, a) // it may be done again
 }
 
 // until waits until an approval is so.

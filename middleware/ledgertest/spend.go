@@ -83,7 +83,7 @@ func spentUnderAnotherID(p *probe) {
 	l := p.sys.Open()
 	c := p.claim()
 	p.permit(l, &c)
-	c.Call.CallID, c.Call.Arguments, c.Conversation, c.Input = "another id", hash("arguments worded anew", 1), "another chat", []byte("{}")
+	c.Call.CallID, c.Call.Arguments, c.Conversation = "another id", hash("arguments worded anew", 1), "another chat"
 	p.win(l, c)
 }
 
