@@ -119,3 +119,9 @@ func parameters(query string) int {
 func (s *Store) KeepWriter(f func()) error {
 	return s.f.writer.hold(context.Background(), func(*tx, time.Time) error { f(); return nil })
 }
+
+// RealPath is realPath, for tests of what may change while it looks.
+func RealPath(path string) (string, error) {
+	real, _, err := realPath(path)
+	return real, err
+}

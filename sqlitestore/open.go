@@ -163,11 +163,15 @@ func realPath(path string) (real string, exists bool, err error) {
 	}
 	real, err = filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, lerr := os.Lstat(path); lerr == nil {
-			return "", false, err // a link that leads nowhere
+		info, lerr := os.Lstat(path)
+		switch {
+		case lerr != nil:
+			real, err = filepath.EvalSymlinks(filepath.Dir(path))
+			return filepath.Join(real, filepath.Base(path)), false, err
+		case info.Mode()&fs.ModeSymlink != 0:
+			return "", false, err // it leads nowhere
 		}
-		real, err = filepath.EvalSymlinks(filepath.Dir(path))
-		return filepath.Join(real, filepath.Base(path)), false, err
+		real, err = filepath.EvalSymlinks(path) // another process has just made it
 	}
 	if err != nil {
 		return "", false, err

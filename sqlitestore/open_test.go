@@ -9,8 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -329,5 +332,27 @@ func TestCancelledCallerLeavesWritesWholeOrAbsent(t *testing.T) {
 	}
 	if _, err := s.Note(ctx, row.Operation, middleware.Alias{Run: "run", Turn: 3}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAFileThatAnotherProcessMakesMeanwhileHasAPath(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 2000 {
+		path := filepath.Join(dir, strconv.Itoa(i))
+		var made sync.WaitGroup
+		made.Go(func() {
+			for range i % 100 {
+				runtime.Gosched()
+			}
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		})
+		for range 3 {
+			if got, err := sqlitestore.RealPath(path); err != nil || filepath.Base(got) != filepath.Base(path) {
+				t.Errorf("%s, %v", got, err)
+			}
+		}
+		made.Wait()
 	}
 }

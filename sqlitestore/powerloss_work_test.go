@@ -196,7 +196,7 @@ func (p *powered) approvals(s *sqlitestore.Store, run string, turn int) {
 		key := fmt.Sprintf("approval %s %d", run, position)
 		var a middleware.Approval
 		p.do(func() (err error) {
-			a, err = s.Ask(p.Context(), middleware.Approval{Call: c.Call, Identity: c.Identity}, 24*time.Hour)
+			a, err = s.Ask(p.Context(), middleware.Approval{Call: c.Call, Identity: c.Identity, Input: c.Input}, 24*time.Hour)
 			return err
 		}, key, asApproval(middleware.Pending, "", ""))
 		state := middleware.Denied
