@@ -30,9 +30,9 @@ func (e *RefusalError) Error() string {
 // ChatAs is [Loop.Chat] with the answer as a Go value. T is a struct; its schema is made and its value is checked as a
 // tool's input is, so that a T that cannot be a strict schema panics at the first call.
 //
-// The error is a [*RefusalError] where the model refuses, and a *registry.ArgumentError where its answer is no T; the
-// reply is given beside both. With Options.Repair the model is asked once more then, in a run of its own behind this one,
-// in which no tools are called.
+// The error is a [*RefusalError] where the model refuses, an [*IncompleteError] where its answer was cut off, and a
+// *registry.ArgumentError where it is no T; the reply is given beside each. With Options.Repair the model is asked once
+// more in that last case, in a run of its own behind this one, in which no tools are called; the report is of both.
 func ChatAs[T any](ctx context.Context, l *Loop, run Run, params openai.ChatCompletionNewParams, opts ...option.RequestOption) (T, *ChatReply, error) {
 	f := newForm[T]()
 	params.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
@@ -42,16 +42,26 @@ func ChatAs[T any](ctx context.Context, l *Loop, run Run, params openai.ChatComp
 	if err != nil {
 		return f.value, nil, err
 	}
-	err = f.read(ctx, r.Choices[0].Message.Content, r.Choices[0].Message.Refusal)
+	err = f.readChat(ctx, r)
 	if wrong, ok := errors.AsType[*registry.ArgumentError](err); ok && l.opts.Repair {
-		params.Messages = append(slices.Clone(r.Messages), openai.UserMessage(f.again(wrong)))
+		params.Messages = append(slices.Clone(r.Messages), openai.SystemMessage(f.problem(wrong)), openai.UserMessage(again))
 		params.Tools, params.ToolChoice = nil, openai.ChatCompletionToolChoiceOptionUnionParam{}
+		first := r.Report
 		if r, err = l.bare().Chat(ctx, repair(run), params, opts...); err != nil {
 			return f.value, nil, err
 		}
-		err = f.read(ctx, r.Choices[0].Message.Content, r.Choices[0].Message.Refusal)
+		r.Report = first.and(r.Report)
+		err = f.readChat(ctx, r)
 	}
 	return f.value, r, err
+}
+
+func (f *form[T]) readChat(ctx context.Context, r *ChatReply) error {
+	c := r.Choices[0]
+	if c.Message.Refusal == "" && !finished(c.FinishReason, true) {
+		return &IncompleteError{Reason: c.FinishReason}
+	}
+	return f.read(ctx, c.Message.Content, c.Message.Refusal)
 }
 
 // RespondAs is [ChatAs] on the Responses API.
@@ -64,17 +74,28 @@ func RespondAs[T any](ctx context.Context, l *Loop, run Run, params responses.Re
 	if err != nil {
 		return f.value, nil, err
 	}
-	err = f.read(ctx, r.OutputText(), refusalIn(r.Response))
+	err = f.readResponse(ctx, r)
 	if wrong, ok := errors.AsType[*registry.ArgumentError](err); ok && l.opts.Repair {
 		params.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: append(slices.Clone(r.Items),
-			responses.ResponseInputItemParamOfMessage(f.again(wrong), responses.EasyInputMessageRoleUser))}
+			responses.ResponseInputItemParamOfMessage(f.problem(wrong), responses.EasyInputMessageRoleSystem),
+			responses.ResponseInputItemParamOfMessage(again, responses.EasyInputMessageRoleUser))}
 		params.Tools, params.ToolChoice = nil, responses.ResponseNewParamsToolChoiceUnion{}
+		first := r.Report
 		if r, err = l.bare().Respond(ctx, repair(run), params, opts...); err != nil {
 			return f.value, nil, err
 		}
-		err = f.read(ctx, r.OutputText(), refusalIn(r.Response))
+		r.Report = first.and(r.Report)
+		err = f.readResponse(ctx, r)
 	}
 	return f.value, r, err
+}
+
+func (f *form[T]) readResponse(ctx context.Context, r *ResponseReply) error {
+	refusal := refusalIn(r.Response)
+	if err := incomplete(r.Response, 0); err != nil && refusal == "" {
+		return err
+	}
+	return f.read(ctx, r.OutputText(), refusal)
 }
 
 func refusalIn(r *responses.Response) string {
@@ -144,7 +165,15 @@ func (f *form[T]) read(ctx context.Context, text, refusal string) error {
 	return nil
 }
 
-// again asks for another answer. It does not repeat the wrong one, which stands before it.
-func (f *form[T]) again(wrong *registry.ArgumentError) string {
-	return fmt.Sprintf("Your answer does not fit the schema of %s: at %s: %s. Answer again, with JSON that fits and nothing else.", f.info.Name, wrong.Path, wrong.Message)
+// again is the user's message of a repair. It is always the same, so that the run is found again by a program whose checks
+// word their findings otherwise; what is wrong stands in a system message before it.
+const again = "Answer again, with JSON that fits the schema and nothing else."
+
+// problem says what is wrong with the answer that stands before it.
+func (f *form[T]) problem(wrong *registry.ArgumentError) string {
+	where := "it"
+	if wrong.Path != "" {
+		where = wrong.Path
+	}
+	return fmt.Sprintf("The last answer does not fit the schema of %s: %s: %s.", f.info.Name, where, wrong.Message)
 }

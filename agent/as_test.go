@@ -86,25 +86,65 @@ func TestAnAnswerThatDoesNotFitIsAskedForOnceMore(t *testing.T) {
 	eachAPI(t, func(t *testing.T, api string) {
 		var b bank
 		s := transcript.NewServer(func(r transcript.Request) transcript.Step {
-			switch last := r.Messages[len(r.Messages)-1]; {
+			switch n := len(r.Messages); {
 			case r.Turn == 1:
 				return transcript.Step{Calls: []transcript.ToolCall{refundCall("call_a", "1001")}}
-			case last.Role != "user":
+			case r.Messages[n-1].Role != "user":
 				return transcript.Step{Text: `It is done.`}
-			case !strings.Contains(last.Content, "verdict") || strings.Contains(string(r.Body), `"tools"`):
+			case !strings.Contains(r.Messages[n-2].Content, "schema of verdict: it: ") || strings.Contains(string(r.Body), `"tools"`):
 				return transcript.Step{Text: "no"}
 			}
 			return transcript.Step{Text: `{"order":"1001","cents":500,"note":"in time"}`}
 		}, nil)
 		l := agent.New(onceClient(s), b.tools(), memory(), &agent.Options{Repair: true})
-		for range 2 { // the second time all is saved
-			v, _, err := as(t, api, l)
+		for resumed := range 2 { // the second time all is saved
+			v, report, err := as(t, api, l)
 			if want := (verdict{"1001", 500, "in time"}); err != nil || v != want {
 				t.Fatalf("%+v, %v", v, err)
+			}
+			if len(report.Usage) != 3 || report.Usage[2].Output == 0 || len(report.Calls) != 1 || report.Resumed != (resumed == 1) {
+				t.Errorf("the report of both runs: %+v", report)
 			}
 		}
 		if n := len(s.Requests()); n != 3 || b.total() != "1001 500" {
 			t.Errorf("%d requests, moved %q", n, b.total())
+		}
+	})
+}
+
+func TestARepairIsFoundAgainByAProgramThatWordsItsFindingsOtherwise(t *testing.T) {
+	type before struct {
+		Cents int `json:"cents" jsonschema:"minimum=1"`
+	}
+	type after struct {
+		Cents int `json:"cents" jsonschema:"minimum=2"`
+	}
+	s := transcript.NewServer(transcript.Steps(transcript.Step{Text: `{"cents":0}`}, transcript.Step{Text: `{"cents":6}`}), nil)
+	var b bank
+	l := agent.New(onceClient(s), b.tools(), memory(), &agent.Options{Repair: true})
+	p := openai.ChatCompletionNewParams{Model: "gpt-4.1-mini", Messages: messages{openai.UserMessage(request)}}
+	if v, _, err := agent.ChatAs[before](t.Context(), l, run, p); err != nil || v.Cents != 6 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if v, _, err := agent.ChatAs[after](t.Context(), l, run, p); err != nil || v.Cents != 6 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if n := len(s.Requests()); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestAnAnswerThatWasCutOffIsNotRepaired(t *testing.T) {
+	eachAPI(t, func(t *testing.T, api string) {
+		var b bank
+		raw, reason := `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"length","message":{"role":"assistant","content":"{\"order\":\"10"}}]}`, "length"
+		if api == "responses" {
+			raw, reason = `{"id":"r","object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"model":"m","output":[{"type":"message","id":"msg_1","role":"assistant","status":"incomplete","content":[{"type":"output_text","text":"{\"order\":\"10"}]}]}`, "max_output_tokens"
+		}
+		s := transcript.NewServer(transcript.Steps(transcript.Step{Raw: raw}), nil)
+		_, report, err := as(t, api, agent.New(onceClient(s), b.tools(), memory(), &agent.Options{Repair: true}))
+		if cut, ok := errors.AsType[*agent.IncompleteError](err); !ok || cut.Reason != reason || report == nil || len(s.Requests()) != 1 {
+			t.Errorf("%v, %v, %d requests", err, report, len(s.Requests()))
 		}
 	})
 }

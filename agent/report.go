@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"slices"
+
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/tidwall/gjson"
@@ -47,6 +49,19 @@ func (r *Report) Total() Usage {
 		t.Reasoning += u.Reasoning
 	}
 	return t
+}
+
+// and is the report of a run together with that of one behind it, whose turns are counted on.
+func (r Report) and(next Report) Report {
+	turns := len(r.Usage)
+	r.Resumed = r.Resumed && next.Resumed
+	r.Usage = slices.Concat(r.Usage, next.Usage)
+	r.Calls = slices.Clone(r.Calls)
+	for _, c := range next.Calls {
+		c.Turn += turns
+		r.Calls = append(r.Calls, c)
+	}
+	return r
 }
 
 // CallReport is one call and what was decided for it.

@@ -97,7 +97,8 @@ answer: Your 5.00 are on their way.
   MONEY MOVES: 500 cents for order 1001
   tool       refunded
   assistant  {"order_id":"1001","refunded":true,"mood":"furious"}
-  user       Your answer does not fit the schema of Outcome: at /mood: must be one of "calm", "angry". Answer again, with JSON that fits and nothing else.
+  system     The last answer does not fit the schema of Outcome: /mood: must be one of "calm", "angry".
+  user       Answer again, with JSON that fits the schema and nothing else.
   assistant  {"order_id":"1001","refunded":true,"mood":"angry"}
 {OrderID:1001 Refunded:true Mood:angry} after 3 requests
 {OrderID:1001 Refunded:true Mood:angry} after 3 requests

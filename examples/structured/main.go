@@ -62,8 +62,15 @@ func main() {
 
 // script is the model, which prints what it is asked and says.
 func script(r transcript.Request) transcript.Step {
-	last := r.Messages[len(r.Messages)-1]
-	fmt.Printf("  %-9s  %s\n", last.Role, last.Content)
+	said := 0
+	for i, m := range r.Messages {
+		if m.Role == "assistant" {
+			said = i + 1
+		}
+	}
+	for _, m := range r.Messages[said:] {
+		fmt.Printf("  %-9s  %s\n", m.Role, m.Content)
+	}
 	if r.Turn == 1 {
 		call := transcript.ToolCall{ID: "call_1", Name: "issue_refund", Arguments: `{"order_id":"1001","cents":500}`}
 		return transcript.Step{Calls: []transcript.ToolCall{call}}
