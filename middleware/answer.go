@@ -87,10 +87,12 @@ func tooOften(c *registry.Call) registry.Result {
 }
 
 func notUndoable(c *registry.Call, target Row) registry.Result {
-	switch target.State {
-	case Running:
+	switch {
+	case target.UndoneBy != "":
+		return c.Refused(errors.New("it is being undone already, by " + target.UndoneBy + ", whose outcome is not known yet; do not undo it in another way"))
+	case target.State == Running:
 		return c.Refused(errors.New("what it would undo is still being done; ask again when its outcome is known"))
-	case InDoubt:
+	case target.State == InDoubt:
 		return c.Refused(errors.New("the outcome of what it would undo is unknown; a person must check that first"))
 	default:
 		return c.Refused(errors.New("what it would undo has been undone already"))

@@ -86,6 +86,7 @@ type Row struct {
 	Now          time.Time // the store's clock
 	Found        *Alias    // set where the row was found by the place of a call
 	Repeats      int       // repeats of the identity by the run that was asked for, undone executions included
+	UndoneBy     string    // the operation that undoes it and is running or in doubt, "" for none; where Query.Resource found it
 }
 
 // Expired reports whether a done row is past its date.
@@ -122,7 +123,7 @@ type Claim struct {
 	// Repeat: the run has had this identity executed and undone before; it counts as a repeat.
 	Repeat bool
 
-	Undoes                string // must be done
+	Undoes                string // must be done, and nothing else about to undo it
 	RepeatOf              string // the operation that it repeats on purpose: must be done; "" for none
 	Approval              string // the approval that it spends, see Approver; "" where it needs none
 	Resource, ResourceOut string
@@ -139,8 +140,9 @@ type Claim struct {
 //
 //  1. Claim with no row Seen makes a row: Running, a new random id, attempt 1, in one transaction with the alias of the
 //     call. It wins only if no row of the identity is running, in doubt, done or free, the place of the call
-//     (Turn > 0) still points to SeenAlias, and the operations named by Undoes and RepeatOf are done. The generation is
-//     0, or one more than that of the last released row of the identity.
+//     (Turn > 0) still points to SeenAlias, the operations named by Undoes and RepeatOf are done, and no other operation
+//     that undoes the same is running or in doubt. The generation is 0, or one more than that of the last released row
+//     of the identity.
 //  2. Claim with a free row Seen takes that row if id, state and token are as seen, the rest as in 1: new token,
 //     attempt 1, fingerprint, input and claimer of this call. The key stays with its generation.
 //  3. Claim with a done row Seen takes its place if id, state and token are as seen, the rest as in 1, and it is

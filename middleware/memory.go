@@ -101,6 +101,9 @@ func (l *MemoryLedger) Find(_ context.Context, q Query) (Row, bool, error) {
 	}
 	row := l.read(r, q.Run)
 	row.Found = found
+	if q.Resource != "" {
+		row.UndoneBy = l.undoing(r.Operation)
+	}
 	return row, true, nil
 }
 
@@ -164,8 +167,18 @@ func (l *MemoryLedger) asSeen(c Claim, r *memoryRow, now time.Time) bool {
 // named reports whether the operations that the claim names can be undone and repeated.
 func (l *MemoryLedger) named(c Claim, now time.Time) bool {
 	u, r := l.row(c.Undoes), l.row(c.RepeatOf)
-	return (c.Undoes == "" || u != nil && u.State == Done) &&
+	return (c.Undoes == "" || u != nil && u.State == Done && l.undoing(c.Undoes) == "") &&
 		(c.RepeatOf == "" || r != nil && r.State == Done && !expired(r, now))
+}
+
+// undoing is the operation that undoes another and is running or in doubt, "" for none.
+func (l *MemoryLedger) undoing(operation string) string {
+	for _, r := range l.rows {
+		if r.Namespace == l.namespace && r.Undoes == operation && (r.State == Running || r.State == InDoubt) {
+			return r.Operation
+		}
+	}
+	return ""
 }
 
 // inTheWay is what the place of a call means, or else who holds the identity; zero if there is none.

@@ -259,7 +259,7 @@ func (g *guard) decide(ctx context.Context, v *visit) (res registry.Result, agai
 		}
 	case Free, Released:
 	}
-	if target.Operation != "" && target.State != Done {
+	if target.Operation != "" && (target.State != Done || target.UndoneBy != "") {
 		return notUndoable(c, target), false, nil
 	}
 	return g.begin(ctx, v, Claim{Identity: identity, Undoes: target.Operation, RepeatOf: c.RepeatOf(), Seen: row, SeenAlias: seenAlias})

@@ -67,6 +67,40 @@ func TestAnUndoOfWhatIsNotYetSettledIsRefusedAndLeavesNoRow(t *testing.T) {
 	}
 }
 
+func TestWhatIsBeingUndoneIsNotUndoneInAnotherWay(t *testing.T) {
+	w := newWorld(t)
+	tool := func(name string, fails error) registry.Tool[seatInput, string] {
+		return registry.Tool[seatInput, string]{Name: name, Effect: registry.NonIdempotentWrite, Timeout: timeout, Run: func(context.Context, seatInput) (string, error) {
+			w.did(name)
+			return name, fails
+		}}
+	}
+	r := registry.New()
+	registry.Add(r, tool("charge", nil))
+	void, refund := tool("void", errTimeout), tool("refund", nil)
+	void.Undoes, refund.Undoes = "charge", "charge"
+	registry.Add(r, void)
+	registry.Add(r, refund)
+	l := middleware.Memory()
+	h := r.Handler(middleware.Once(l, options()))
+	want(t, ask(t, h, at(1, 0, "charge", `{"seat":"12A"}`)), registry.Executed)
+	want(t, ask(t, h, at(2, 0, "void", `{"seat":"12A"}`)), registry.OutcomeUnknown)
+	want(t, ask(t, h, at(3, 0, "refund", `{"seat":"12A"}`)), registry.Refused, "being undone already", "another way")
+	wantEffects(t, w, "refund", 0)
+	open, err := l.List(t.Context(), []middleware.State{middleware.InDoubt}, 0)
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%d in doubt, %v", len(open), err)
+	}
+	settled := middleware.Transition{Step: middleware.Happened, Operation: open[0].Operation, Token: open[0].Token, Attempt: open[0].Attempt, By: "ann"}
+	if _, err := l.Change(t.Context(), settled); err != nil {
+		t.Fatal(err)
+	}
+	want(t, ask(t, h, at(4, 0, "refund", `{"seat":"12A"}`)), registry.Refused, "undone already")
+	want(t, ask(t, h, at(5, 0, "charge", `{"seat":"12A"}`)), registry.Executed)
+	want(t, ask(t, h, at(6, 0, "refund", `{"seat":"12A"}`)), registry.Executed)
+	wantEffects(t, w, "refund", 1)
+}
+
 func TestALookupThatAnswersAfterItsTimeoutIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -18,7 +18,8 @@ const (
 		WHERE ` + namedAreDone + ` AND NOT EXISTS (SELECT 1 FROM operations WHERE namespace = +?2 AND identity = +?3 AND released > 0
 			AND generation > ?27) AND ?1 >= (` + lowestID + `)
 		ON CONFLICT (namespace, identity, released) DO NOTHING`
-	namedAreDone = `(?14 IS NULL OR EXISTS (SELECT 1 FROM operations WHERE id = +?14 AND namespace = +?2 AND state = 'done'))
+	namedAreDone = `(?14 IS NULL OR EXISTS (SELECT 1 FROM operations WHERE id = +?14 AND namespace = +?2 AND state = 'done')
+			AND NOT EXISTS (SELECT 1 FROM operations WHERE undoes = +?14 AND namespace = +?2 AND state IN ('running', 'in_doubt')))
 		AND (?26 IS NULL OR EXISTS (SELECT 1 FROM operations WHERE id = +?26 AND namespace = +?2 AND state = 'done'
 			AND (expires = 0 OR expires > ?23)))`
 

@@ -23,6 +23,7 @@ var (
 		WHERE aliases.namespace = +?1 AND aliases.run = +?2 AND aliases.turn = +?3 AND aliases.position = +?4`
 	byResource = read + `operations WHERE namespace = +?1 AND tool = +?3 AND resource = +?4 AND state <> 'free'
 		ORDER BY CASE state WHEN 'done' THEN 0 WHEN 'released' THEN 2 ELSE 1 END, created DESC, id DESC LIMIT 1`
+	undoing = `SELECT id FROM operations WHERE undoes = +?1 AND namespace = +?2 AND state IN ('running', 'in_doubt') LIMIT 1`
 )
 
 // whichOperation finds at once that a call is new, which most calls are.
@@ -86,7 +87,19 @@ func (s *Store) find(ctx context.Context, q middleware.Query) (middleware.Row, b
 	}
 	row, err := s.row(ctx, &r)
 	row.Found = found
+	if err == nil && q.Resource != "" {
+		row.UndoneBy, err = s.undoing(ctx, r.id)
+	}
 	return row, err == nil, err
+}
+
+// undoing is the operation that undoes another and is running or in doubt, "" for none.
+func (s *Store) undoing(ctx context.Context, id int64) (string, error) {
+	var by int64
+	if ok, err := s.f.one(ctx, undoing, []any{&by}, id, s.namespace); err != nil || !ok {
+		return "", err
+	}
+	return operationOf(by), nil
 }
 
 // place reads the alias at the place of a call, and the operation that it means. It is nil where there is none.

@@ -60,6 +60,7 @@ CREATE UNIQUE INDEX operations_identity ON operations (namespace, identity, rele
 -- done costs this index nothing.
 CREATE INDEX operations_open ON operations (namespace, state) WHERE listed = 1;
 CREATE INDEX operations_resource ON operations (namespace, tool, resource) WHERE resource IS NOT NULL;
+CREATE INDEX operations_undoes ON operations (undoes) WHERE undoes IS NOT NULL;
 
 CREATE TABLE meta (
 	id  INTEGER PRIMARY KEY CHECK (id = 1),

@@ -23,6 +23,7 @@ func raceCases() []Case {
 		{"race/of two processes one runs an orphan again", "7", check(func(p *probe) { p.raceOrphan(middleware.Again) })},
 		{"race/of two processes one settles what is in doubt", "8", check(raceSettle)},
 		{"race/of a result and a person one wins", "12", check(racePerson)},
+		{"race/of two undos at once one wins", "1", check(raceUndoClaims)},
 		{"race/of two undos one releases, and the other leaves the new row alone", "14", check(raceUndo)},
 		{"race/repeats are all counted", "15", check(raceNotes)},
 	}
@@ -196,11 +197,30 @@ func racePerson(p *probe) {
 	}
 }
 
+func raceUndoClaims(p *probe) {
+	ledgers := []middleware.Ledger{p.sys.Open(), p.sys.Open()}
+	for range tries {
+		target := p.become(ledgers[0], p.second(ledgers[0]), middleware.Done)
+		claims := []middleware.Claim{p.undoing(target), p.undoing(target)}
+		won := 0
+		for _, r := range race(2, func(i int) (r answer) {
+			r.row, r.won, r.err = ledgers[i].Claim(p.ctx, claims[i])
+			return r
+		}) {
+			suite.None(r.err, "Claim")
+			if r.won {
+				won++
+			}
+		}
+		suite.Want("undos that won", won, 1)
+	}
+}
+
 func raceUndo(p *probe) {
 	a, b := p.sys.Open(), p.sys.Open()
 	for range tries {
 		target := p.become(a, p.second(a), middleware.Done)
-		undos := []middleware.Row{p.win(a, p.undoing(target)), p.win(b, p.undoing(target))}
+		undos := []middleware.Row{p.freedUndo(a, target), p.win(b, p.undoing(target))}
 		for _, r := range race(2, func(i int) (r answer) {
 			r.row, r.err = []middleware.Ledger{a, b}[i].Change(p.ctx, right(undos[i], middleware.Complete))
 			if r.err == nil && i == 0 {

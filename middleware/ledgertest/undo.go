@@ -8,6 +8,7 @@ import (
 func undoCases() []Case {
 	all := []Case{
 		{"undo/two tools that cancel one booking: the new booking stays", "14", check(undoTwice)},
+		{"undo/two tools do not cancel one booking at once", "1", check(undoOpen)},
 		{"undo/an undo of a row that has expired leaves the new row alone", "14", check(undoExpired)},
 		{"undo/a complete that loses releases nothing", "14", check(undoLost)},
 		{"undo/an undo that is given back releases nothing", "14", check(undoGivenBack)},
@@ -38,9 +39,10 @@ func undoCases() []Case {
 func undoTwice(p *probe) {
 	l := p.sys.Open()
 	first := p.become(l, p.second(l), middleware.Done)
-	c, c2 := p.undoing(first), p.undoing(first)
-	c2.Call.Tool = "cancel by another way"
-	one, two := p.win(l, c), p.win(l, c2)
+	one := p.freedUndo(l, first)
+	c := p.undoing(first)
+	c.Call.Tool = "cancel by another way"
+	two := p.win(l, c)
 	p.do(l, one, middleware.Complete)
 	released := p.row(l, first.Operation)
 	suite.Want("State of the first booking", released.State, middleware.Released)
@@ -126,12 +128,43 @@ func undoUndone(p *probe) {
 func undoLate(p *probe) {
 	l := p.sys.Open()
 	target := p.become(l, p.second(l), middleware.Done)
+	row := p.freedUndo(l, target)
+	p.same("an undo that did not happen", target, p.row(l, target.Operation))
+	p.do(l, row, middleware.Complete)
+	suite.Want("State of what is undone", p.row(l, target.Operation).State, middleware.Released)
+}
+
+// freedUndo is an undo of which a person said that it did not happen.
+func (p *probe) freedUndo(l middleware.Ledger, target middleware.Row) middleware.Row {
 	c := p.undoing(target)
 	c.Deadline = soon
 	row := p.do(l, p.win(l, c), middleware.Doubt)
 	p.tick(l, row.Operation)
-	row = p.do(l, row, middleware.NotHappened)
-	p.same("an undo that did not happen", target, p.row(l, target.Operation))
-	p.do(l, row, middleware.Complete)
-	suite.Want("State of what is undone", p.row(l, target.Operation).State, middleware.Released)
+	return p.do(l, row, middleware.NotHappened)
+}
+
+// undoOpen has one thing undone in two ways at once.
+func undoOpen(p *probe) {
+	for _, s := range []middleware.State{middleware.Running, middleware.InDoubt} {
+		l := p.sys.Open()
+		c := p.claim()
+		c.Resource = "resource " + string(s)
+		target := p.do(l, p.win(l, c), middleware.Complete)
+		q := middleware.Query{Tool: target.Tool, Resource: c.Resource}
+		suite.Want("UndoneBy before", p.found(l, q, target.Operation).UndoneBy, "")
+		undo := p.win(l, p.undoing(target))
+		if s == middleware.InDoubt {
+			p.do(l, undo, middleware.Doubt)
+		}
+		suite.Want("UndoneBy of what is found on the resource", p.found(l, q, target.Operation).UndoneBy, undo.Operation)
+		c = p.undoing(target)
+		c.Call.Tool = "cancel by another way"
+		p.refused(l, c)
+		undo = p.do(l, undo, middleware.GiveBack)
+		suite.Want("UndoneBy after it was given back", p.found(l, q, target.Operation).UndoneBy, "")
+		p.win(l, c)
+		c = p.claimAs(undo.Identity)
+		c.Undoes, c.Seen = target.Operation, undo
+		p.refused(l, c)
+	}
 }
