@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 
+	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -30,7 +31,7 @@ const (
 	VerdictGiven
 	// ResultGiven is what the model will read about the call: as VerdictGiven, and Text.
 	ResultGiven
-	// ApprovalAsked is a call that waits for a person: Position, CallID, Tool.
+	// ApprovalAsked is a call that waits for a person: Position, CallID, Tool, and in Approval what is asked.
 	ApprovalAsked
 	// TurnEnded is a turn that is stored, and whose calls are answered: Usage.
 	TurnEnded
@@ -70,6 +71,7 @@ type Event struct {
 	Text      string
 	Verdict   registry.Verdict
 	Operation string
+	Approval  *middleware.Approval
 	Usage     Usage
 	Chat      *ChatReply
 	Response  *ResponseReply

@@ -17,7 +17,7 @@ var fieldsOf = map[agent.EventKind]string{
 	agent.TextDelta: "Text", agent.RefusalDelta: "Text", agent.ReasoningDelta: "Text",
 	agent.CallAnnounced: "CallID Tool Position", agent.ArgumentsComplete: "CallID Tool Text Position",
 	agent.VerdictGiven: "CallID Tool Verdict Position Operation", agent.ResultGiven: "CallID Tool Verdict Text Position Operation",
-	agent.ApprovalAsked: "CallID Tool Position", agent.TurnEnded: "Usage", agent.Stopped: "Err",
+	agent.ApprovalAsked: "Approval CallID Tool Position", agent.TurnEnded: "Usage", agent.Stopped: "Err",
 }
 
 // fields checks that an event says what its kind names, and nothing else.

@@ -44,8 +44,12 @@ func (e *LimitError) Error() string {
 	}
 }
 
-// over is the limit that the run has reached, nil for none. It is asked before the calls of a turn and before a request.
+// over is the limit that the run has reached, nil for none. It is asked before the calls of a turn, after each of them and
+// before a request. What was reached once stays so, since calls were refused for it.
 func (s *session) over() *LimitError {
+	if s.limit != nil {
+		return s.limit
+	}
 	o := &s.opts
 	total := s.report.Total()
 	for _, l := range []struct {
@@ -64,6 +68,14 @@ func (s *session) over() *LimitError {
 		}
 	}
 	return nil
+}
+
+// refuses is the limit for which a call is refused. Reads ask at the same time.
+func (s *session) refuses() *LimitError {
+	if s.limit != nil {
+		return s.limit
+	}
+	return s.late()
 }
 
 // late is the limit of time, nil where it is not reached.

@@ -174,6 +174,12 @@ func TestCallsThatFailInARowEndTheRunAndOneThatDoesNotBeginsTheRowAnew(t *testin
 			"of each kind", []transcript.Step{{Calls: []transcript.ToolCall{refundCall("a", "none"), refundCall("b", "unclear"), unknown("c")}}},
 			[]string{"1.0 issue_refund failed", "1.1 issue_refund outcome_unknown", "1.2 nope refused"}, "none 500, unclear 500",
 		},
+		{
+			"in one turn, whose rest is refused", []transcript.Step{{Calls: []transcript.ToolCall{
+				unknown("a"), unknown("b"), unknown("c"), refundCall("d", "1"), refundCall("e", "2"),
+			}}},
+			[]string{"1.0 nope refused", "1.1 nope refused", "1.2 nope refused", "1.3 issue_refund refused", "1.4 issue_refund refused"}, "",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			eachForm(t, func(t *testing.T, f form) {

@@ -80,6 +80,7 @@ type Loop struct {
 	recall registry.Handler // what the ledger knows of a call
 	serial option.RequestOption
 	reads  map[string]bool
+	each   map[string]bool // tools whose every call is meant
 }
 
 // New makes a loop. client is what openai.NewClient returns. The tools are complete with it: adding one afterwards
@@ -95,7 +96,7 @@ func New(client openai.Client, tools *registry.Registry, store Store, opts *Opti
 			panic(fmt.Sprintf("agent: New: tool %q needs approvals, and the store keeps none: use one that is a middleware.Approver, as sqlitestore is", t.Name))
 		}
 	}
-	l := &Loop{client: client, tools: tools, store: store, reads: map[string]bool{}}
+	l := &Loop{client: client, tools: tools, store: store, reads: map[string]bool{}, each: map[string]bool{}}
 	if opts != nil {
 		l.opts = *opts
 	}
@@ -115,7 +116,7 @@ func New(client openai.Client, tools *registry.Registry, store Store, opts *Opti
 	l.recall = tools.Handler(middleware.Known(store, &once))
 	l.serial = SerialToolCalls(l.opts.Parallel...)
 	for _, t := range tools.Tools() {
-		l.reads[t.Name] = t.Effect == registry.Read
+		l.reads[t.Name], l.each[t.Name] = t.Effect == registry.Read, t.Identity == registry.ByCall || t.Effect == registry.IdempotentWrite
 	}
 	return l
 }

@@ -105,3 +105,40 @@ func TestARunWaitsForApprovalsAndGoesOn(t *testing.T) {
 		}
 	})
 }
+
+func TestEqualCallsOfATurnAskOneQuestionUnlessEachIsMeant(t *testing.T) {
+	for identity, want := range map[registry.Identity]int{registry.ByArguments: 1, registry.ByCall: 2} {
+		eachForm(t, func(t *testing.T, f form) {
+			paid := 0
+			tools := registry.New()
+			registry.Add(tools, registry.Tool[payout, string]{
+				Name: "pay_out", Description: "Pay out.", Effect: registry.NonIdempotentWrite, Identity: identity,
+				NeedsApproval: func(context.Context, payout) (bool, error) { return true, nil },
+				Run: func(context.Context, payout) (string, error) {
+					paid++
+					return "paid", nil
+				},
+			})
+			call := func(id, arguments string) transcript.ToolCall {
+				return transcript.ToolCall{ID: id, Name: "pay_out", Arguments: arguments}
+			}
+			s := transcript.NewServer(transcript.Steps(
+				transcript.Step{Calls: []transcript.ToolCall{call("a", `{"order":"1","cents":5000}`), call("b", `{"cents":5000, "order":"1"}`)}},
+				transcript.Step{Text: "Paid."},
+			), nil)
+			l := agent.New(onceClient(s), tools, memory(), nil)
+			paused, _ := errors.AsType[*middleware.PausedError](f.do(t, l, run, request).err)
+			if paused == nil || len(paused.Waiting) != want {
+				t.Fatalf("%v: %v, want %d questions", identity, paused, want)
+			}
+			for _, a := range paused.Waiting {
+				if err := l.Approve(t.Context(), a, "ann", ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if o := f.do(t, l, run, request); o.err != nil || paid != want {
+				t.Errorf("%v: paid %d times, %v", identity, paid, o.err)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/toolonce/toolonce/agent/journal"
@@ -76,6 +77,7 @@ type session struct {
 	calls   int               // of all turns
 	silent  int               // answers in a row, of this attempt, that said nothing
 	bad     int               // calls in a row that have failed or were refused
+	limit   *LimitError       // that was reached
 	private []string          // what error texts must not carry
 }
 
@@ -311,11 +313,8 @@ func (s *session) next(ctx context.Context) (*answer, error) {
 // answerCalls answers the calls of the open turn.
 func (s *session) answerCalls(ctx context.Context) error {
 	a := s.open
-	over := s.late
-	if limit := s.over(); limit != nil {
-		over = func() *LimitError { return limit }
-	}
-	ctx = refusing(ctx, over)
+	s.limit = s.over()
+	ctx = refusing(ctx, s.refuses)
 	w := &answering{
 		naming: naming{run: s.rec.Run, turn: s.turn, maxName: maxResponseName}, handle: s.handle, calls: a.calls, journaled: true,
 		asked: s.rec.Created, together: s.opts.Reads, read: func(tool string) bool { return s.reads[tool] }, told: s.tell, results: s.told,
@@ -347,10 +346,14 @@ func (s *session) answerCalls(ctx context.Context) error {
 	return err
 }
 
-// pause asks for the approvals that the rest of the turn needs as well, so that a person can answer all at once.
+// pause asks for the approvals that the rest of the turn needs as well, so that a person can answer all at once. A call
+// that means what another one waits for is not asked about: it is answered by what comes of that.
 func (s *session) pause(ctx context.Context, w *answering, first *middleware.PausedError) error {
 	waiting := first.Waiting
 	for i := len(w.results) + 1; i < len(w.calls); i++ {
+		if s.means(w.calls[i], w.calls[len(w.results):i]) {
+			continue
+		}
 		_, err := w.ask(ctx, i)
 		if more, ok := errors.AsType[*middleware.PausedError](err); ok {
 			waiting = append(waiting, more.Waiting...)
@@ -361,9 +364,16 @@ func (s *session) pause(ctx context.Context, w *answering, first *middleware.Pau
 			continue
 		}
 		c := w.calls[a.Call.Position]
-		s.send(Event{Kind: ApprovalAsked, Turn: s.turn, Position: a.Call.Position, CallID: c.id, Tool: c.name})
+		s.send(Event{Kind: ApprovalAsked, Turn: s.turn, Position: a.Call.Position, CallID: c.id, Tool: c.name, Approval: &a})
 	}
 	return &middleware.PausedError{Waiting: waiting}
+}
+
+// means reports whether a call means the operation of one before it.
+func (s *session) means(c toolCall, before []toolCall) bool {
+	return !s.each[c.name] && slices.ContainsFunc(before, func(b toolCall) bool {
+		return b.name == c.name && equalJSON(b.arguments, c.arguments)
+	})
 }
 
 // closed answers the rest of a turn that is not answered, for a history that is gone on with elsewhere.

@@ -5,6 +5,7 @@ import "github.com/toolonce/toolonce/registry"
 // tell is called with each result, in call order.
 func (s *session) tell(position int, c toolCall, r registry.Result) {
 	s.note(position, c, r)
+	s.limit = s.over()
 	e := Event{Kind: VerdictGiven, Turn: s.turn, Position: position, CallID: c.id, Tool: c.name, Verdict: r.Verdict, Operation: r.Operation}
 	if s.send(e) {
 		e.Kind, e.Text = ResultGiven, r.Content

@@ -89,14 +89,17 @@ func repeatCall(id, operation string) transcript.ToolCall {
 // operationOf is the operation that an already_done names.
 func operationOf(m transcript.Message) string { return gjson.Get(m.Content, "operation").String() }
 
-// payingTwice is a model that pays order 7 on the first message, makes sure that it has, and pays it again on the second.
-// Then it tries to go on: by the operation that it has just made, and by the one before.
+// payingTwice is a model that pays order 7 on the first message, twice in one breath, makes sure that it has, and pays it
+// again on the second. Then it tries to go on: by the operation that it has just made, and by the one before. Its last
+// answer is cut off the first time.
 func payingTwice(r transcript.Request) (step transcript.Step) {
 	outs := r.Outputs()
 	switch {
 	case r.FirstUser() == firstMessage:
 		return transcript.Steps(
-			transcript.Step{Calls: []transcript.ToolCall{payCall("a", "7", 5000), payCall("b", "8", 500)}},
+			transcript.Step{Calls: []transcript.ToolCall{
+				payCall("a", "7", 5000), {ID: "twice", Name: "pay_out", Arguments: `{"cents": 5000, "repeat_of": null, "order": "7"}`}, payCall("b", "8", 500),
+			}},
 			transcript.Step{Calls: []transcript.ToolCall{payCall("c", "7", 5000)}},
 			transcript.Step{Text: "Order 7 is paid."},
 		)(r)
@@ -109,7 +112,10 @@ func payingTwice(r transcript.Request) (step transcript.Step) {
 	case r.Turn == 4:
 		step.Calls = []transcript.ToolCall{repeatCall("d", operationOf(outs[0])), repeatCall("e", operationOf(r.Messages[3]))}
 	default:
-		step.Text = "Order 7 is paid twice."
+		step.Text, step.Faults = "Order 7 is paid twice.", []transcript.Fault{{Drop: true, After: 120}}
+		if gjson.GetBytes(r.Body, "stream").Bool() {
+			step.Faults = []transcript.Fault{{Truncate: true, After: 2}}
+		}
 	}
 	return step
 }
@@ -127,11 +133,11 @@ type wanted struct {
 var paidTwice = wanted{
 	Moved:     "7 5000, 8 500, 7 5000",
 	Questions: []string{"msg-1 1.0, repeats: false, spent", "msg-2 2.0, repeats: true, spent"},
-	First:     []string{"1.0 pay_out replayed", "1.1 pay_out executed", "2.0 pay_out already_done"},
+	First:     []string{"1.0 pay_out replayed", "1.1 pay_out already_done", "1.2 pay_out executed", "2.0 pay_out already_done"},
 	Second: []string{
 		"1.0 pay_out already_done", "2.0 pay_out replayed", "3.0 pay_out already_done", "4.0 pay_out refused", "4.1 pay_out already_done",
 	},
-	Asked: 9, // answer 3 of the first message was lost
+	Asked: 10, // answer 3 of the first message was lost, and answer 5 of the second cut off
 }
 
 func TestKilledBetweenAWantedRepeatIsMadeOnceInEveryForm(t *testing.T) {
@@ -151,7 +157,7 @@ func TestKilledBetweenAWantedRepeatIsMadeOnceInEveryForm(t *testing.T) {
 			v.Die = point
 			v.killed(t, nil)
 		}
-		// message has a process die at its question, another after the effect, and a third where told.
+		// message has a process die at its question, another after the effect, and a third where told, or else lose an answer.
 		message := func(id, user, then string) []string {
 			v.Run, v.User = agent.Run{ID: id, Conversation: "chat-7"}, user
 			dies("the question is stored")
@@ -167,6 +173,12 @@ func TestKilledBetweenAWantedRepeatIsMadeOnceInEveryForm(t *testing.T) {
 				dies(then)
 			}
 			o := f.runUnder(t, before, l, v.Run, user)
+			if then == "" {
+				if e, ok := asRunError(o.err); !ok || e.Turn != 5 {
+					t.Fatalf("answer 5 was not cut off: %v", o.err)
+				}
+				o = f.runUnder(t, before, l, v.Run, user)
+			}
 			if o.err != nil {
 				t.Fatal(o.err)
 			}

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -11,13 +12,16 @@ import (
 
 // Log writes one line per call: run, turn, position, tool, effect, verdict, operation and how long it took. Arguments,
 // results and keys never appear. An unknown outcome and a conflict are warnings. nil: slog.Default(). Put it outside
-// Once.
+// Once. A call that waits for a person is told as paused.
 func Log(logger *slog.Logger) registry.Middleware {
 	if logger == nil {
 		logger = slog.Default()
 	}
 	return func(next registry.Handler) registry.Handler {
 		return func(ctx context.Context, c *registry.Call) (registry.Result, error) {
+			if c.OnlyAsk { // nothing is decided, and what is asked for is told by the run's pause
+				return next(ctx, c)
+			}
 			start := time.Now()
 			res, err := next(ctx, c)
 			level := slog.LevelInfo
@@ -36,7 +40,9 @@ func Log(logger *slog.Logger) registry.Middleware {
 			if res.Verdict == registry.OutcomeUnknown || res.Verdict == registry.Conflict {
 				level = slog.LevelWarn
 			}
-			if err != nil { // its type alone: the text may be the tool's
+			if _, paused := errors.AsType[*PausedError](err); paused {
+				attrs = append(attrs, slog.Bool("paused", true))
+			} else if err != nil { // its type alone: the text may be the tool's
 				level = slog.LevelError
 				attrs = append(attrs, slog.String("error_type", fmt.Sprintf("%T", err)))
 			}

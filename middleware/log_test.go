@@ -63,6 +63,27 @@ func TestLogTellsTheVerdictAndNoDataOfUsers(t *testing.T) {
 	}
 }
 
+func TestLogTellsAPauseAndNotWhatIsOnlyAsked(t *testing.T) {
+	r := registry.New()
+	registry.Add(r, registry.Tool[seatInput, string]{
+		Name: "reserve", Effect: registry.NonIdempotentWrite,
+		NeedsApproval: func(context.Context, seatInput) (bool, error) { return true, nil },
+		Run:           func(context.Context, seatInput) (string, error) { return "reserved", nil },
+	})
+	var buf bytes.Buffer
+	h := r.Handler(middleware.Log(slog.New(slog.NewTextHandler(&buf, nil))), middleware.Once(middleware.Memory(), nil))
+	for position, onlyAsk := range []bool{false, true} {
+		c := at(1, position, "reserve", `{"seat":"12A"}`)
+		c.OnlyAsk = onlyAsk
+		if _, err := h(t.Context(), c); err == nil {
+			t.Errorf("position %d does not wait", position)
+		}
+	}
+	if got := buf.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=INFO") || !strings.Contains(got, "position=0") || !strings.Contains(got, "paused=true") {
+		t.Error(got)
+	}
+}
+
 func TestThePlainErrorOfAToolIsExplainedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.run = func(context.Context, refundInput) (refund, error) { return refund{}, errTimeout }
