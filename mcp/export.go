@@ -30,7 +30,7 @@ type ExportOptions struct {
 	// operation within a session. A session over stdio has none: its writes are refused unless the client says a run or
 	// Run does.
 	Run func(*mcp.CallToolRequest) registry.Run
-	// Logger is told the errors of the handler, which clients are not. nil: slog.Default().
+	// Logger is told the errors of the handler, which clients are not, and which tools are left out. nil: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -39,8 +39,9 @@ type ExportOptions struct {
 //
 // A client that keeps a run across its own restarts says it under [MetaRun] in the _meta of its calls; else
 // ExportOptions.Run applies. The run is the scope in which the same arguments mean the same operation, and a client may
-// name any: give each tenant a handler on a namespace of its own. Calls of MCP have no turn, so a tool that is
-// identified by its call (ByCall) is refused, and an IdempotentWrite runs each time.
+// name any: give each tenant a handler on a namespace of its own. Calls of MCP have no turn: a tool that is identified by
+// its call (ByCall) is left out, with a warning, an IdempotentWrite runs each time, and a call that needs an approval or
+// repeats on purpose is refused.
 //
 // The tool's output is the text of the result, and its structured content where it is a JSON object. A verdict is told
 // the same way. refused and failed have isError set: nothing happened, and the model may mend its call. The others have
@@ -60,6 +61,10 @@ func Export(server *mcp.Server, tools *registry.Registry, handle registry.Handle
 		o.Logger = slog.Default()
 	}
 	for _, info := range tools.Tools() {
+		if info.Identity == registry.ByCall {
+			o.Logger.Warn("toolonce: a tool is not exported: it is identified by its call, and calls of MCP have no turn: identify it by its arguments", "tool", info.Name)
+			continue
+		}
 		server.AddTool(&mcp.Tool{
 			Name: info.Name, Description: info.Description, InputSchema: info.Schema, Annotations: annotations(info.Effect),
 		}, o.handler(handle))

@@ -56,8 +56,6 @@ func TestExportedWriteHappensOncePerRun(t *testing.T) {
 			}
 			return in, nil
 		})
-		registry.Add(tools, registry.Tool[order, string]{Name: "note", Effect: registry.NonIdempotentWrite, Identity: registry.ByCall,
-			Run: func(context.Context, order) (string, error) { return "noted", nil }})
 	})
 	type answer struct {
 		Verdict any
@@ -71,7 +69,6 @@ func TestExportedWriteHappensOncePerRun(t *testing.T) {
 		{"other run", "pay", "r2", `{"order":"1"}`},
 		{"no run", "pay", "", `{"order":"1"}`},
 		{"bad arguments", "pay", "r", `{"ordre":"1"}`},
-		{"by call", "note", "r", `{"order":"1"}`},
 		{"lost", "pay", "r", `{"order":"lost"}`},
 	} {
 		res := ask(t, s, c.tool, c.run, c.arguments)
@@ -87,7 +84,6 @@ func TestExportedWriteHappensOncePerRun(t *testing.T) {
 		"other run":     {"executed", false, nil},
 		"no run":        {"refused", true, "refused"},
 		"bad arguments": {"refused", true, "refused"},
-		"by call":       {"refused", true, "refused"},
 		"lost":          {"outcome_unknown", false, "outcome_unknown"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -95,6 +91,27 @@ func TestExportedWriteHappensOncePerRun(t *testing.T) {
 	}
 	if paid != 3 {
 		t.Errorf("paid %d times", paid)
+	}
+}
+
+func TestAToolThatIsIdentifiedByItsCallIsLeftOut(t *testing.T) {
+	s := exported(t, middleware.Memory(), func(tools *registry.Registry) {
+		for name, identity := range map[string]registry.Identity{"note": registry.ByCall, "pay": registry.ByArguments} {
+			registry.Add(tools, registry.Tool[order, string]{
+				Name: name, Effect: registry.NonIdempotentWrite, Identity: identity,
+				Run: func(context.Context, order) (string, error) { return "done", nil },
+			})
+		}
+	})
+	var names []string
+	for tool, err := range s.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, tool.Name)
+	}
+	if diff := cmp.Diff([]string{"pay"}, names); diff != "" {
+		t.Error(diff)
 	}
 }
 

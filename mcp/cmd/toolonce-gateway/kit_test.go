@@ -24,6 +24,7 @@ type world struct {
 	t       *testing.T
 	dir     string
 	flags   []string
+	role    string // of the server behind the gateway
 	log     lockedBuffer
 	options *mcp.ClientOptions
 }
@@ -46,7 +47,7 @@ func (l *lockedBuffer) String() string {
 }
 
 func newWorld(t *testing.T, flags ...string) *world {
-	w := &world{t: t, dir: t.TempDir(), flags: flags}
+	w := &world{t: t, dir: t.TempDir(), flags: flags, role: "shop"}
 	t.Setenv(effectsVar, filepath.Join(w.dir, "effects"))
 	t.Setenv(fifoVar, filepath.Join(w.dir, "fifo"))
 	return w
@@ -99,7 +100,7 @@ func (w *world) connect() (*mcp.ClientSession, *exec.Cmd) {
 }
 
 func gatewayCommand(w *world) *exec.Cmd {
-	cmd := exec.CommandContext(w.t.Context(), os.Args[0], w.args("shop")...)
+	cmd := exec.CommandContext(w.t.Context(), os.Args[0], w.args(w.role)...)
 	cmd.Env = append(os.Environ(), roleVar+"=gateway")
 	cmd.Stderr = &w.log
 	return cmd

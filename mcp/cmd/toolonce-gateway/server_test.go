@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		shop()
 	case "raw":
 		raw()
+	case "relay":
+		relay()
 	}
 }
 
