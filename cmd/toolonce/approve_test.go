@@ -136,6 +136,9 @@ func TestACallIsApprovedByItsIDAndDeniedByItsPlace(t *testing.T) {
 	p.want(0, "nothing waits for a person", "pending")
 	if res, paused := p.pay("", 1, 2, fmt.Sprintf(`{"to":%q}`, secret)); paused || res.Verdict != registry.Executed || *p.ran != 1 {
 		t.Errorf("approved: %v, paused %v, ran %d times", res, paused, *p.ran)
+	} else {
+		p.want(0, "approved by     ann", "show", res.Operation)
+		p.want(0, `"approved_why":"photos"`, "show", res.Operation, "--json")
 	}
 	if res, paused := p.pay("", 2, 0, text(t, map[string]string{"to": spoof})); paused || res.Verdict != registry.Refused || !strings.Contains(res.Content, "no receipt") {
 		t.Errorf("denied: %v, paused %v", res, paused)

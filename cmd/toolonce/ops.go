@@ -35,6 +35,9 @@ type operation struct {
 	Undoes     string `json:"undoes,omitempty"`
 	By         string `json:"settled_by,omitempty"`
 	Why        string `json:"settled_why,omitempty"`
+	ApprovedBy string `json:"approved_by,omitempty"`
+	ApprovedAt string `json:"approved_at,omitempty"`
+	Reason     string `json:"approved_why,omitempty"`
 	Arguments  string `json:"arguments,omitempty"`
 	Result     string `json:"result,omitempty"`
 }

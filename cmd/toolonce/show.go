@@ -31,16 +31,30 @@ func showVerb(fs *flag.FlagSet) action {
 		if err != nil {
 			return err
 		}
-		if e.json {
-			return e.printJSON(operationOf(&row, *data))
+		o := operationOf(&row, *data)
+		if err := e.approved(ctx, &o); err != nil {
+			return err
 		}
-		e.show(&row, *data)
+		if e.json {
+			return e.printJSON(o)
+		}
+		e.show(&row, o)
 		return nil
 	}
 }
 
-func (e *env) show(r *middleware.Row, data bool) {
-	o := operationOf(r, data)
+// approved adds who has approved an operation, where somebody had to.
+func (e *env) approved(ctx context.Context, o *operation) error {
+	spent, err := e.store.Approvals(ctx, middleware.Spent)
+	for _, a := range spent {
+		if a.Operation == o.Operation {
+			o.ApprovedBy, o.ApprovedAt, o.Reason = a.By, stamp(a.Decided), a.Why
+		}
+	}
+	return err
+}
+
+func (e *env) show(r *middleware.Row, o operation) {
 	line := func(name, value string) {
 		if value != "" {
 			e.printf("%-15s %s\n", name, escape(value))
@@ -63,6 +77,9 @@ func (e *env) show(r *middleware.Row, data bool) {
 	line("done", o.DoneAt)
 	line("deadline", o.Deadline)
 	line("undoes", o.Undoes)
+	line("approved by", o.ApprovedBy)
+	line("approved", o.ApprovedAt)
+	line("reason", o.Reason)
 	line("settled by", o.By)
 	line("because", o.Why)
 	if o.Late {
