@@ -16,8 +16,8 @@ var stories = map[string]string{
   MONEY MOVES: 2000 cents for order 1001
   paused: 2 calls wait for a person
 $ approve pending
-  ticket-42, turn 1, position 1: issue_refund "{\"cents\":9000,\"order_id\":\"1002\"}"
-  ticket-42, turn 1, position 2: issue_refund "{\"cents\":12000,\"order_id\":\"1003\"}"
+  ticket-42, turn 1, position 1: issue_refund {"cents":9000,"order_id":"1002"}
+  ticket-42, turn 1, position 2: issue_refund {"cents":12000,"order_id":"1003"}
 $ approve approve 1
 $ approve deny 2
 $ approve ask

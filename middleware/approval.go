@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/toolonce/toolonce/internal/visible"
 )
 
 // ApprovalState says what became of the question whether a call may run.
@@ -30,7 +32,7 @@ type Approval struct {
 	Call       Alias // Run, Turn, Position, Tool and Fingerprint count
 	Identity   string
 	Generation int    // which downstream key the identity is at
-	Input      []byte // canonical, of the call: what the person is shown, escaped, as it may hold any characters
+	Input      []byte // canonical, of the call; see Shown
 
 	Conversation string
 	RepeatOf     string // the operation that it repeats on purpose, "" for none
@@ -42,6 +44,10 @@ type Approval struct {
 
 	Now time.Time // the store's clock when it was read
 }
+
+// Shown is the input as a person should see it: control, direction and zero-width characters are written out, so that
+// nothing in it can pass for something else.
+func (a *Approval) Shown() string { return visible.Text(string(a.Input)) }
 
 // Closed says why the question cannot be answered, in words for the person who tried: it has been, it has expired, or
 // nobody waits for it any more.

@@ -5,25 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
+
+	"github.com/toolonce/toolonce/internal/visible"
 )
 
-// escape makes a text from a store safe for a terminal and for a person who decides by it: control, direction and
-// zero-width characters are written out, as JSON does.
-func escape(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if r != unicode.ReplacementChar && unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
-			b.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			_, _ = fmt.Fprintf(&b, `\u%04x`, unit)
-		}
-	}
-	return b.String()
-}
+// escape makes a text from a store safe to print.
+func escape(s string) string { return visible.Text(s) }
 
 // age is a duration in its two largest units at most.
 func age(d time.Duration) string {

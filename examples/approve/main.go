@@ -68,7 +68,7 @@ func act(ctx context.Context, args []string) (err error) {
 	case verb == "pending" && len(args) == 1:
 		questions, err := store.Approvals(ctx, middleware.Pending)
 		for _, q := range questions {
-			fmt.Printf("  %s, turn %d, position %d: %s %q\n", q.Call.Run, q.Call.Turn, q.Call.Position, q.Call.Tool, q.Input)
+			fmt.Printf("  %s, turn %d, position %d: %s %s\n", q.Call.Run, q.Call.Turn, q.Call.Position, q.Call.Tool, q.Shown())
 		}
 		return err
 	case (verb == "approve" || verb == "deny") && len(args) == 2:
