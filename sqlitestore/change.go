@@ -165,6 +165,7 @@ func (c *changing) takesOver() bool {
 }
 
 func (c *changing) run(x *tx) (err error) {
+	c.refused = nil
 	if err := c.seekAgain(x); err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
+
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -25,7 +27,7 @@ func (s *Store) SetClock(now func() time.Time) { s.f.now = now }
 
 // Write runs a statement on the connection that writes.
 func (s *Store) Write(query string) error {
-	return s.f.writer.hold(context.Background(), func(x *tx, _ time.Time) error { return x.script(query) })
+	return s.f.writer.alone(context.Background(), func(x *tx) error { return x.script(query) })
 }
 
 // Pragmas reads pragmas on several connections at a time: the one that writes, then those that read.
@@ -44,7 +46,7 @@ func (s *Store) Pragmas(n int, names ...string) ([][]string, error) {
 		all = append(all, values)
 		return nil
 	}
-	if err := s.f.writer.hold(ctx, func(x *tx, _ time.Time) error { return read(x.w.conn) }); err != nil {
+	if err := s.f.writer.alone(ctx, func(x *tx) error { return read(x.w.conn) }); err != nil {
 		return nil, err
 	}
 	for range n {
@@ -117,11 +119,44 @@ func parameters(query string) int {
 
 // KeepWriter keeps this process's writes waiting while f runs.
 func (s *Store) KeepWriter(f func()) error {
-	return s.f.writer.hold(context.Background(), func(*tx, time.Time) error { f(); return nil })
+	return s.f.writer.alone(context.Background(), func(*tx) error { f(); return nil })
 }
 
 // RealPath is realPath, for tests of what may change while it looks.
 func RealPath(path string) (string, error) {
 	real, _, err := realPath(path)
 	return real, err
+}
+
+// Waiting is how many writes wait for their turn.
+func (s *Store) Waiting() int {
+	s.f.writer.mu.Lock()
+	defer s.f.writer.mu.Unlock()
+	return len(s.f.writer.waiting)
+}
+
+// OnCommit has f called before each commit, which it refuses by anything but 0.
+func (s *Store) OnCommit(f func() int) error {
+	return s.f.writer.alone(context.Background(), func(x *tx) error {
+		return x.w.conn.Raw(func(c any) error {
+			c.(*sqlite3.SQLiteConn).RegisterCommitHook(f)
+			return nil
+		})
+	})
+}
+
+// Transaction has f run statements in one.
+func (s *Store) Transaction(f func(run func(string) error) error) error {
+	return s.f.wrap("testing", s.f.writer.do(context.Background(), func(x *tx) error {
+		return f(func(query string) error { return x.run(query) })
+	}))
+}
+
+// Names reads texts.
+func (s *Store) Names(query string) (names []string, err error) {
+	err = s.f.reader.each(context.Background(), query, func(rows *sql.Rows) error {
+		names = append(names, "")
+		return rows.Scan(&names[len(names)-1])
+	})
+	return names, err
 }

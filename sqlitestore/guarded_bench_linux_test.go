@@ -83,6 +83,11 @@ func BenchmarkDetachedFloor(b *testing.B) {
 	b.ReportMetric(p50[1]/p50[0], "detached/floor")
 }
 
+func median[T int | float64 | time.Duration](all []T) T {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
 // medians times several things in turns, in microseconds.
 func medians(b *testing.B, steps ...func()) []float64 {
 	times := make([][]time.Duration, len(steps))
@@ -98,8 +103,7 @@ func medians(b *testing.B, steps ...func()) []float64 {
 	b.ReportMetric(0, "ns/op")
 	p50 := make([]float64, len(steps))
 	for i := range times {
-		slices.Sort(times[i])
-		p50[i] = float64(times[i][len(times[i])/2].Nanoseconds()) / 1e3
+		p50[i] = float64(median(times[i]).Nanoseconds()) / 1e3
 	}
 	return p50
 }

@@ -77,9 +77,10 @@ func (b *beginning) run(ctx context.Context) error {
 			}
 		}
 		b.s.f.owners.used.Store(true)
+		seen := b.r.Token
 		err = b.s.f.writer.single(ctx, func(x *tx) error {
 			if known {
-				return b.take(x)
+				return b.take(x, seen)
 			}
 			return b.make(x)
 		})
@@ -129,16 +130,16 @@ func (b *beginning) may(ctx context.Context) error {
 func (b *beginning) make(x *tx) error {
 	now, start := b.s.f.now(), &b.start
 	made, err := x.one(insertRun, []any{&b.id}, b.s.namespace, start.Run.ID, start.Run.Conversation, start.API, start.Input, b.token, b.s.f.owners.id, now.UnixNano())
-	if made {
+	if b.r.Token = ""; made {
 		b.r = journal.Record{Start: *start, Token: b.token, Created: stored(now)}
 		b.r.Input = bytes.Clone(start.Input)
 	}
 	return err
 }
 
-func (b *beginning) take(x *tx) error {
-	n, err := x.exec(takeRun, b.id, b.s.namespace, b.r.Token, b.token, b.s.f.owners.id)
-	if n == 1 {
+func (b *beginning) take(x *tx, seen string) error {
+	n, err := x.exec(takeRun, b.id, b.s.namespace, seen, b.token, b.s.f.owners.id)
+	if b.r.Token = seen; n == 1 {
 		b.r.Token = b.token
 	}
 	return err

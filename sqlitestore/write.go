@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -13,31 +15,62 @@ import (
 // Options.WriteTimeout, so that this bounds the wait as a whole.
 const busySlice = time.Second
 
+// maxBatch is how many writes share a commit. More would only make the first of them wait for the last.
+const maxBatch = 256
+
 // errUndo rolls a transaction back that is not to be.
 var errUndo = errors.New("undo")
 
-// writer owns the one connection that writes.
+// writer owns the one connection that writes. Whoever finds it idle leads: it makes its own write together with all
+// that wait for their turn, in one transaction, and hands the lead to the first of those that have come meanwhile. So
+// writes share a commit where there are many, and where there is one it waits for nobody.
 type writer struct {
 	db      *sql.DB
 	timeout time.Duration
-	turn    chan struct{} // holds one token: who has it has what follows
-	conn    *sql.Conn     // nil: to be made
-	stmts   *statements
-	closed  bool
+	ctx     context.Context // never ends
+
+	mu      sync.Mutex
+	led     bool     // somebody has what follows
+	waiting []*write // in the order they came
+
+	conn   *sql.Conn // nil: to be made
+	stmts  *statements
+	closed bool
 }
+
+// write is what one caller wants written. f may be run again, where what it has written could not stay.
+type write struct {
+	f     func(*tx) error
+	how   how
+	ctx   context.Context // never ends
+	until time.Time       // how long others are waited for
+	err   error
+	turn  chan bool // of one that waits: true, it leads; false, it is over
+}
+
+// how says what a write needs.
+type how uint8
+
+const (
+	// statement is one statement: a transaction of its own where it is alone, for a third of the price.
+	statement how = iota
+	// transaction is several statements, of which all stay or none.
+	transaction
+	// exclusive is anything, with nobody else.
+	exclusive
+)
 
 func newWriter(ctx context.Context, path string, timeout time.Duration) (*writer, error) {
 	c, err := newConnector(path, min(timeout, busySlice), true)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{db: sql.OpenDB(c), timeout: timeout, turn: make(chan struct{}, 1)}
+	w := &writer{db: sql.OpenDB(c), timeout: timeout, ctx: context.WithoutCancel(ctx)}
 	w.db.SetMaxOpenConns(1)
 	if err := w.connect(ctx, time.Now().Add(timeout)); err != nil {
 		keep(&err, w.db.Close())
 		return nil, err
 	}
-	w.turn <- struct{}{}
 	return w, nil
 }
 
@@ -68,170 +101,236 @@ func insist(until time.Time, f func() error) error {
 	}
 }
 
-// hold gives f the connection, and takes it back. It waits for other writers of this process no longer than the timeout,
-// whatever the caller's context. f may wait until the time it is given; what it has begun then is not cut short.
-func (w *writer) hold(ctx context.Context, f func(x *tx, until time.Time) error) error {
-	until := time.Now().Add(w.timeout)
-	select {
-	case <-w.turn:
-	default:
-		timer := time.NewTimer(w.timeout)
-		defer timer.Stop()
-		select {
-		case <-w.turn:
-		case <-timer.C:
-			return fmt.Errorf("%w: this process's own writes have not ended in %s", ErrBusy, w.timeout)
-		}
-	}
-	defer func() { w.turn <- struct{}{} }()
-	if w.closed {
-		return ErrClosed
-	}
-	if w.conn == nil {
-		if err := w.connect(ctx, until); err != nil {
-			return err
-		}
-	}
-	x := &tx{w: w, ctx: context.WithoutCancel(ctx)}
-	err := f(x, until)
-	if err != nil && inTransaction(w.conn) { // SQLite ends some by itself
-		_ = x.run("ROLLBACK") // the first error is the one to tell
-		if inTransaction(w.conn) {
-			w.drop()
-		}
-	}
-	return err
-}
-
-// idle reads at most one row by the connection that writes, if nobody uses it: what it has just written it need not read
-// again, as the others must. It reports whether it did.
-func (w *writer) idle(ctx context.Context, query string, dest []any, args ...any) (ok, done bool, err error) {
-	select {
-	case <-w.turn:
-	default:
-		return false, false, nil
-	}
-	defer func() { w.turn <- struct{}{} }()
-	if w.closed || w.conn == nil {
-		return false, false, nil
-	}
-	x := &tx{w: w, ctx: ctx}
-	ok, err = x.one(query, dest, args...)
-	return ok, true, err
-}
-
 // do runs f in a transaction that has the write lock from its beginning. After an error nothing of it stays.
 func (w *writer) do(ctx context.Context, f func(*tx) error) error {
-	err := w.hold(ctx, func(x *tx, until time.Time) error {
-		if err := insist(until, func() error { return x.run("BEGIN IMMEDIATE") }); err != nil {
-			return err
-		}
-		if err := f(x); err != nil {
-			return err
-		}
-		return x.run("COMMIT")
-	})
+	err := w.write(ctx, transaction, f)
 	if errors.Is(err, errUndo) {
 		return nil
 	}
 	return err
 }
 
-// single runs f, which is one statement: a transaction of its own, for a third of the price.
+// single runs f, which is one statement.
 func (w *writer) single(ctx context.Context, f func(*tx) error) error {
-	return w.hold(ctx, func(x *tx, until time.Time) error {
-		return insist(until, func() error { return f(x) })
-	})
+	return w.write(ctx, statement, f)
+}
+
+// alone gives f the connection, outside of any transaction.
+func (w *writer) alone(ctx context.Context, f func(*tx) error) error {
+	return w.write(ctx, exclusive, f)
+}
+
+// write waits for other writers of this process no longer than the timeout, whatever the caller's context. What has been
+// begun then is not cut short.
+func (w *writer) write(ctx context.Context, how how, f func(*tx) error) error {
+	r := &write{f: f, how: how, ctx: context.WithoutCancel(ctx), until: time.Now().Add(w.timeout)}
+	w.mu.Lock()
+	if w.led {
+		r.turn = make(chan bool, 1)
+		w.waiting = append(w.waiting, r)
+	}
+	w.led = true
+	w.mu.Unlock()
+	if r.turn != nil {
+		if leads, err := w.wait(r); !leads {
+			return err
+		}
+	}
+	w.lead(r)
+	return r.err
+}
+
+// wait is for a write whose turn it is not: until it leads, or another has made it.
+func (w *writer) wait(r *write) (leads bool, err error) {
+	timer := time.NewTimer(time.Until(r.until))
+	defer timer.Stop()
+	select {
+	case leads = <-r.turn:
+	case <-timer.C:
+		w.mu.Lock()
+		i := slices.Index(w.waiting, r)
+		if i >= 0 {
+			w.waiting = slices.Delete(w.waiting, i, i+1)
+		}
+		w.mu.Unlock()
+		if i >= 0 {
+			return false, fmt.Errorf("%w: this process's own writes have not ended in %s", ErrBusy, w.timeout)
+		}
+		leads = <-r.turn // it is being made
+	}
+	return leads, r.err
+}
+
+// lead makes a write and those that can share its commit, and hands the lead on.
+func (w *writer) lead(first *write) {
+	batch := []*write{first}
+	defer func() {
+		w.handOn()
+		for _, r := range batch[1:] {
+			r.turn <- false
+		}
+	}()
+	if w.closed {
+		first.err = ErrClosed
+		return
+	}
+	if w.conn == nil && first.how != exclusive {
+		if first.err = w.connect(first.ctx, first.until); first.err != nil {
+			return
+		}
+	}
+	batch = w.join(batch)
+	if len(batch) == 1 {
+		w.one(first)
+		return
+	}
+	if first.err = w.begin(first); first.err != nil { // the others have more time
+		w.mu.Lock()
+		w.waiting = append(slices.Clone(batch[1:]), w.waiting...)
+		w.mu.Unlock()
+		batch = batch[:1]
+		return
+	}
+	if !w.together(batch) {
+		for _, r := range batch {
+			w.one(r)
+		}
+	}
+}
+
+// join takes those that wait and can share a commit.
+func (w *writer) join(batch []*write) []*write {
+	if batch[0].how == exclusive {
+		return batch
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for n < len(w.waiting) && n+1 < maxBatch && w.waiting[n].how != exclusive {
+		n++
+	}
+	batch = append(batch, w.waiting[:n]...)
+	w.waiting = slices.Delete(w.waiting, 0, n)
+	return batch
+}
+
+// handOn gives the lead to the first that waits.
+func (w *writer) handOn() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.led = len(w.waiting) > 0; w.led {
+		w.waiting[0].turn <- true
+		w.waiting = slices.Delete(w.waiting, 0, 1)
+	}
+}
+
+func (w *writer) begin(r *write) error {
+	x := &tx{w: w, ctx: r.ctx}
+	return insist(r.until, func() error { return x.run("BEGIN IMMEDIATE") })
+}
+
+// one makes a write by itself.
+func (w *writer) one(r *write) {
+	x := &tx{w: w, ctx: r.ctx}
+	switch r.how {
+	case statement:
+		r.err = insist(r.until, func() error { return r.f(x) })
+	case transaction:
+		if r.err = w.begin(r); r.err == nil {
+			r.err = r.f(x)
+		}
+		if r.err == nil {
+			r.err = x.run("COMMIT")
+		}
+	default:
+		r.err = r.f(x)
+	}
+	if r.err != nil {
+		w.rollBack(x)
+	}
+}
+
+// together makes several writes in the transaction that is open. It is false where nothing of them stays, because the
+// transaction as a whole could not.
+func (w *writer) together(batch []*write) bool {
+	for _, r := range batch {
+		x := &tx{w: w, ctx: r.ctx}
+		if r.err = w.part(x, r); r.err != nil && !inTransaction(w.conn) { // SQLite ends some by itself
+			return false
+		}
+	}
+	x := &tx{w: w, ctx: batch[0].ctx}
+	if err := x.run("COMMIT"); err != nil {
+		w.rollBack(x)
+		return false
+	}
+	return true
+}
+
+// part makes one write of a transaction. After an error nothing of it stays, and the others do.
+func (w *writer) part(x *tx, r *write) error {
+	if r.how == statement { // SQLite undoes one that fails
+		return r.f(x)
+	}
+	if err := x.run("SAVEPOINT part"); err != nil {
+		return err
+	}
+	err := r.f(x)
+	if err != nil && inTransaction(w.conn) {
+		if undo := x.run("ROLLBACK TO part"); undo != nil {
+			w.rollBack(x)
+			return undo
+		}
+	}
+	if err == nil || inTransaction(w.conn) {
+		keep(&err, x.run("RELEASE part"))
+	}
+	return err
+}
+
+// rollBack ends a transaction that failed. A connection that stays in one is given up.
+func (w *writer) rollBack(x *tx) {
+	if inTransaction(w.conn) {
+		_ = x.run("ROLLBACK") // the first error is the one to tell
+		if inTransaction(w.conn) {
+			w.drop()
+		}
+	}
+}
+
+// idle reads at most one row by the connection that writes, if nobody uses it: what it has just written it need not read
+// again, as the others must. It reports whether it did.
+func (w *writer) idle(ctx context.Context, query string, dest []any, args ...any) (ok, done bool, err error) {
+	w.mu.Lock()
+	if w.led || w.closed || w.conn == nil {
+		w.mu.Unlock()
+		return false, false, nil
+	}
+	w.led = true
+	w.mu.Unlock()
+	defer w.handOn()
+	x := &tx{w: w, ctx: ctx}
+	ok, err = x.one(query, dest, args...)
+	return ok, true, err
 }
 
 // checkpoint moves what the write-ahead log holds into the file, if nobody is in the way.
 func (w *writer) checkpoint(ctx context.Context) error {
-	_, err := w.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA wal_checkpoint(TRUNCATE)")
-	return err
+	return w.alone(ctx, func(x *tx) error { return x.script("PRAGMA wal_checkpoint(TRUNCATE)") })
 }
 
+// close waits for the writes that were asked for before, however long they take.
 func (w *writer) close() error {
-	<-w.turn
-	defer func() { w.turn <- struct{}{} }()
-	w.closed = true
-	if w.conn != nil {
-		w.stmts.close()
-		_ = w.conn.Close() // to the pool
-		w.conn = nil
+	for !w.closed {
+		_ = w.alone(w.ctx, func(*tx) error { // ErrBusy, or none
+			w.closed = true
+			if w.conn != nil {
+				w.stmts.close()
+				_ = w.conn.Close() // to the pool
+				w.conn = nil
+			}
+			return nil
+		})
 	}
 	return w.db.Close()
-}
-
-// tx is a transaction of the writer. It ends with the function that it was given to.
-type tx struct {
-	w   *writer
-	ctx context.Context // never ends
-}
-
-func (x *tx) run(query string, args ...any) error {
-	_, err := x.exec(query, args...)
-	return err
-}
-
-// exec returns how many rows have changed.
-func (x *tx) exec(query string, args ...any) (int64, error) {
-	s, err := x.w.stmts.get(x.ctx, query)
-	if err != nil {
-		return 0, err
-	}
-	r, err := s.ExecContext(x.ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
-}
-
-// one reads at most one row.
-func (x *tx) one(query string, dest []any, args ...any) (bool, error) {
-	s, err := x.w.stmts.get(x.ctx, query)
-	if err != nil {
-		return false, err
-	}
-	return one(x.ctx, s, dest, args...)
-}
-
-// each calls f for every row.
-func (x *tx) each(query string, f func(*sql.Rows) error, args ...any) error {
-	s, err := x.w.stmts.get(x.ctx, query)
-	if err != nil {
-		return err
-	}
-	return each(x.ctx, s, f, args...)
-}
-
-// script runs several statements that are not asked for again.
-func (x *tx) script(text string) error {
-	_, err := x.w.conn.ExecContext(x.ctx, text)
-	return err
-}
-
-// one reads at most one row, to the end, as a statement that changes rows must be.
-func one(ctx context.Context, s *prepared, dest []any, args ...any) (ok bool, err error) {
-	rows, err := s.QueryContext(ctx, args...)
-	if err != nil {
-		return false, err
-	}
-	defer func() { keep(&err, rows.Close()) }()
-	for rows.Next() {
-		if ok {
-			return false, errors.New("a query for one row has found two")
-		}
-		if err := rows.Scan(dest...); err != nil {
-			return false, err
-		}
-		ok = true
-	}
-	return ok, rows.Err()
-}
-
-// keep is for what must be closed: the first error is the cause, a later one only follows from it.
-func keep(err *error, closing error) {
-	if *err == nil {
-		*err = closing
-	}
 }
