@@ -4,7 +4,7 @@ LINT = bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 # mcp is a module of its own, so that nobody else gets what it depends on.
 each = set -e; for m in . mcp; do (cd $$m; $(1)); done
 
-.PHONY: help test race lint fmt field crash histories power bench demo
+.PHONY: help test race lint fmt field crash fuzz histories power bench demo
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 8
@@ -38,6 +38,11 @@ crash: ## kill real processes at every point of a guarded call and of a run
 power: export TOOLONCE_SEEDS := $(or $(TOOLONCE_SEEDS),30)
 power: ## cut the power under the SQLite store at many points, TOOLONCE_SEEDS times
 	go test -count=1 -timeout 30m -v -run '^TestPowerLoss' ./sqlitestore
+
+FUZZ = registry/internal/codec:FuzzDecode registry/internal/codec:FuzzCanonical transcript:FuzzRead agent:FuzzChatStream \
+	agent:FuzzResponseStream agent:FuzzMendedHistoriesPass agent:FuzzAnswersPair agent:FuzzNothingButTheFieldChanges
+fuzz: ## try odd inputs, FUZZTIME (20s) on each target
+	@set -e; for t in $(FUZZ); do go test -run '^$$' -fuzz "^$${t#*:}\$$" -fuzztime $(or $(FUZZTIME),20s) ./$${t%:*}; done
 
 histories: export TOOLONCE_SEEDS := $(or $(TOOLONCE_SEEDS),1000)
 histories: ## check what stores do under concurrency, on TOOLONCE_SEEDS histories each
