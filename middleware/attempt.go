@@ -93,6 +93,9 @@ func (a *attempt) unused() stage {
 // invoke runs the handler, up to its timeout and a moment more for it to return.
 func (a *attempt) invoke() stage {
 	info := a.call.Info()
+	if info.Local {
+		return a.invokeLocal()
+	}
 	end := time.Now().Add(info.Timeout)
 	if last := a.began.Add(info.Timeout + a.g.Margin/2); last.Before(end) { // a slow claim must not eat up the margin
 		end = last
@@ -245,20 +248,11 @@ func (a *attempt) late(o outcome) stage {
 
 // keep stores a result, which is taken from any attempt of the claim.
 func (a *attempt) keep(s Step, o outcome) stage {
-	t := a.step(s)
-	t.Result, t.HasResult = o.res.Content, true
-	t.Resource = a.call.Info().ResultResource(o.res.Content)
-	if len(t.Result) > maxStored {
-		a.g.Logger.Warn("toolonce: a result is too long to be kept", "tool", a.call.Tool, "operation", a.row.Operation, "bytes", len(t.Result))
-	}
-	if len(t.Result) > maxStored || o.err != nil {
-		t.Result, t.HasResult = "", false
-	}
+	t := a.result(s, o)
 	told := o
 	if o.err != nil { // it has run, and must not run again for want of a readable result
 		told = outcome{res: registry.Result{Content: "done; its result cannot be shown", Verdict: registry.Executed}}
 	}
-	t.Blind = a.own // who reads the tool's own output needs nothing of the row
 	row, err := a.change(t, &told)
 	switch {
 	case err == nil:
@@ -272,6 +266,21 @@ func (a *attempt) keep(s Step, o outcome) stage {
 		stored := (row.State == Done || row.State == Released) && row.Token == t.Token && row.Result == t.Result && row.HasResult == t.HasResult
 		return a.report(row, &told, stored)
 	}
+}
+
+// result is the step that stores a result.
+func (a *attempt) result(s Step, o outcome) Transition {
+	t := a.step(s)
+	t.Result, t.HasResult = o.res.Content, true
+	t.Resource = a.call.Info().ResultResource(o.res.Content)
+	if len(t.Result) > maxStored {
+		a.g.Logger.Warn("toolonce: a result is too long to be kept", "tool", a.call.Tool, "operation", a.row.Operation, "bytes", len(t.Result))
+	}
+	if len(t.Result) > maxStored || o.err != nil {
+		t.Result, t.HasResult = "", false
+	}
+	t.Blind = a.own // who reads the tool's own output needs nothing of the row
+	return t
 }
 
 // done answers the caller from a row that this attempt has made done.

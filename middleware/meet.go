@@ -222,7 +222,7 @@ func (g *guard) takeOver(ctx context.Context, c *registry.Call, row Row) (*attem
 	}
 	switch {
 	case err != nil: // the tool is gone, or its input no longer fits
-	case info.Effect == registry.IdempotentWrite || info.Recovery == registry.Rerun && !info.HasLookup:
+	case info.Effect == registry.IdempotentWrite || info.Local || info.Recovery == registry.Rerun && !info.HasLookup:
 		g.again(info, &t)
 		if row, err = change(Again); err == nil {
 			return begin(row), nil
@@ -276,7 +276,7 @@ func committed(row *Row, t Transition) bool {
 // again fills in the bounds of another attempt.
 func (g *guard) again(info *registry.Info, t *Transition) {
 	t.Deadline = info.Timeout + g.Margin
-	if info.Effect == registry.IdempotentWrite {
+	if info.Effect == registry.IdempotentWrite || info.Local {
 		return
 	}
 	t.MaxAttempts = maxAttempts

@@ -34,7 +34,7 @@ type Info struct {
 	ResourceOut string
 
 	Timeout, KeyWindow, AbsentAfter, Keep time.Duration
-	ShareResult                           bool
+	ShareResult, Local                    bool
 
 	codec    *codec.Codec
 	check    func(context.Context, any) error

@@ -50,7 +50,7 @@ func add[In, Out any](r *Registry, t Tool[In, Out]) error {
 	i := &Info{
 		Name: t.Name, Description: t.Description, Effect: t.Effect, Identity: t.Identity, Recovery: t.Recovery, Repeat: t.Repeat,
 		Timeout: t.Timeout, KeyWindow: t.KeyWindow, AbsentAfter: t.AbsentAfter, Keep: t.Keep,
-		ShareResult: t.ShareResult, Undoes: t.Undoes, ResourceOut: out, codec: c,
+		ShareResult: t.ShareResult, Local: t.Local, Undoes: t.Undoes, ResourceOut: out, codec: c,
 	}
 	if t.Check != nil {
 		i.check = func(ctx context.Context, in any) error { return t.Check(ctx, in.(In)) }
@@ -79,7 +79,7 @@ func (r *Registry) AddRaw(t RawTool) error {
 	i := &Info{
 		Name: t.Name, Description: t.Description, Effect: t.Effect, Identity: t.Identity, Recovery: t.Recovery, Repeat: t.Repeat,
 		Timeout: t.Timeout, KeyWindow: t.KeyWindow, AbsentAfter: t.AbsentAfter, Keep: t.Keep,
-		ShareResult: t.ShareResult, Undoes: t.Undoes, ResourceOut: t.ResourceOut, codec: c,
+		ShareResult: t.ShareResult, Local: t.Local, Undoes: t.Undoes, ResourceOut: t.ResourceOut, codec: c,
 	}
 	if t.Check != nil {
 		i.check = func(ctx context.Context, in any) error { return t.Check(ctx, in.(json.RawMessage)) }
@@ -184,6 +184,8 @@ func check(i *Info) error {
 	if i.Repeat != RepeatNever {
 		checkRepeat(i, bad)
 	}
+	bad(i.Local && i.Effect != NonIdempotentWrite, "Local is of no use with %v: drop it or make the tool a NonIdempotentWrite", i.Effect)
+	bad(i.Local && (i.lookup != nil || i.Recovery == Rerun), "Local and a Lookup or Recovery exclude each other: a Local tool has no unclear outcome; drop one")
 	bad(i.HasApproval && i.Effect == Read, "NeedsApproval is of no use with Read, which changes nothing: drop it")
 	return errors.Join(errs...)
 }

@@ -122,6 +122,11 @@ type Tool[In, Out any] struct {
 	ShareResult bool
 	// Undoes names the tool whose operation this one takes back, linked by the fields tagged once:"resource".
 	Undoes string
+	// Local says that all that Run changes is in the ledger's own database, in the transaction that it gets from the store
+	// (sqlitestore.Tx): that and the result are committed together, so that there is no unclear outcome. Run must be short,
+	// call nothing over a network, and not end the transaction. After an error or a panic nothing of it stays. For a
+	// NonIdempotentWrite without Lookup and Recovery.
+	Local bool
 	// Loose allows parameters that a strict schema cannot express (maps, any). The model is then not bound to the
 	// schema; arguments are checked here all the same.
 	Loose bool
@@ -163,7 +168,7 @@ type RawTool struct {
 	Undoes                  string
 
 	Timeout, KeyWindow, AbsentAfter, Keep time.Duration
-	ShareResult                           bool
+	ShareResult, Local                    bool
 
 	Check         func(context.Context, json.RawMessage) error
 	NeedsApproval func(context.Context, json.RawMessage) (bool, error)

@@ -45,7 +45,7 @@ func inserts(s *sqlitestore.Store, key string) func() error {
 
 func owners(t *testing.T, s *sqlitestore.Store, like string) (names []string) {
 	t.Helper()
-	names, err := s.Names("SELECT name FROM owners WHERE name LIKE '" + like + "' ORDER BY id")
+	names, err := s.Names(t.Context(), "SELECT name FROM owners WHERE name LIKE '"+like+"' ORDER BY id")
 	check(t, err)
 	return names
 }

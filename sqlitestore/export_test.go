@@ -153,8 +153,8 @@ func (s *Store) Transaction(f func(run func(string) error) error) error {
 }
 
 // Names reads texts.
-func (s *Store) Names(query string) (names []string, err error) {
-	err = s.f.reader.each(context.Background(), query, func(rows *sql.Rows) error {
+func (s *Store) Names(ctx context.Context, query string) (names []string, err error) {
+	err = s.f.reader.each(ctx, query, func(rows *sql.Rows) error {
 		names = append(names, "")
 		return rows.Scan(&names[len(names)-1])
 	})

@@ -39,7 +39,12 @@ func (j job) refunds(t *testing.T) int {
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	return bytes.Count(b, []byte("\n"))
+	n := bytes.Count(b, []byte("\n"))
+	if j.Provider == "local" {
+		lines, _ := open(t, filepath.Join(j.Dir, "once.db"), nil).Names(t.Context(), "SELECT line FROM refunds")
+		n += len(lines)
+	}
+	return n
 }
 
 // at kills this very process where the job says so.
@@ -70,6 +75,19 @@ func (j job) known(what string) (string, error) {
 
 func (j job) refund(ctx context.Context, in killedInput) (string, error) {
 	j.at("after the claim")
+	if j.Provider == "local" {
+		tx, err := sqlitestore.Tx(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, query := range []string{`CREATE TABLE IF NOT EXISTS refunds (line TEXT)`, `INSERT INTO refunds VALUES ('A-1')`} {
+			if _, err := tx.ExecContext(ctx, query); err != nil {
+				return "", err
+			}
+		}
+		j.at("after the effect")
+		return "re_1", nil
+	}
 	key := registry.IdempotencyKey(ctx)
 	if j.Provider == "keyed" {
 		if id, err := j.known(key); err == nil {
@@ -93,6 +111,8 @@ func (j job) refund(ctx context.Context, in killedInput) (string, error) {
 func (j job) tools() *registry.Registry {
 	t := registry.Tool[killedInput, string]{Name: "issue_refund", Effect: registry.NonIdempotentWrite, Timeout: 100 * time.Millisecond, Run: j.refund}
 	switch j.Provider {
+	case "local":
+		t.Local = true
 	case "lookup":
 		t.Lookup = func(_ context.Context, in killedInput) (string, error) { return j.known(in.Order + " ") }
 	case "keyed":
@@ -168,15 +188,19 @@ func TestKilledAtEachPointTheOutcomeIsExact(t *testing.T) {
 		{"before the claim", "plain", 1, registry.Executed},
 		{"before the claim", "lookup", 1, registry.Executed},
 		{"before the claim", "keyed", 1, registry.Executed},
+		{"before the claim", "local", 1, registry.Executed},
 		{"after the claim", "plain", 0, registry.OutcomeUnknown},
 		{"after the claim", "lookup", 1, registry.Executed},
 		{"after the claim", "keyed", 1, registry.Executed},
+		{"after the claim", "local", 1, registry.Executed},
 		{"after the effect", "plain", 1, registry.OutcomeUnknown},
 		{"after the effect", "lookup", 1, registry.Replayed},
 		{"after the effect", "keyed", 1, registry.Executed},
+		{"after the effect", "local", 1, registry.Executed},
 		{"after the save", "plain", 1, registry.Replayed},
 		{"after the save", "lookup", 1, registry.Replayed},
 		{"after the save", "keyed", 1, registry.Replayed},
+		{"after the save", "local", 1, registry.Replayed},
 	} {
 		t.Run(c.point+", "+c.provider, func(t *testing.T) {
 			t.Parallel()

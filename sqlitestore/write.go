@@ -58,6 +58,8 @@ const (
 	transaction
 	// exclusive is anything, with nobody else.
 	exclusive
+	// ending is exclusive, and needs no connection.
+	ending
 )
 
 func newWriter(ctx context.Context, path string, timeout time.Duration) (*writer, error) {
@@ -174,7 +176,7 @@ func (w *writer) lead(first *write) {
 		first.err = ErrClosed
 		return
 	}
-	if w.conn == nil && first.how != exclusive {
+	if w.conn == nil && first.how != ending {
 		if first.err = w.connect(first.ctx, first.until); first.err != nil {
 			return
 		}
@@ -200,13 +202,13 @@ func (w *writer) lead(first *write) {
 
 // join takes those that wait and can share a commit.
 func (w *writer) join(batch []*write) []*write {
-	if batch[0].how == exclusive {
+	if batch[0].how >= exclusive {
 		return batch
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
-	for n < len(w.waiting) && n+1 < maxBatch && w.waiting[n].how != exclusive {
+	for n < len(w.waiting) && n+1 < maxBatch && w.waiting[n].how < exclusive {
 		n++
 	}
 	batch = append(batch, w.waiting[:n]...)
@@ -322,7 +324,7 @@ func (w *writer) checkpoint(ctx context.Context) error {
 // close waits for the writes that were asked for before, however long they take.
 func (w *writer) close() error {
 	for !w.closed {
-		_ = w.alone(w.ctx, func(*tx) error { // ErrBusy, or none
+		_ = w.write(w.ctx, ending, func(*tx) error { // ErrBusy, or none
 			w.closed = true
 			if w.conn != nil {
 				w.stmts.close()
