@@ -26,6 +26,19 @@ $ approve ask
 $ approve ask
   model: 1001: refunded. 1002: refunded. 1003: {"toolonce":1,"status":"refused","tool":"issue_refund","reason":"a person has denied it: ann has looked at the photos; do not try it again"}
 `,
+	"http-service": `  MONEY MOVES: 500 cents for order 1001
+key-1 "Refund order 1001": 200 Your order is refunded.
+key-1 "Refund order 1001": 200 Your order is refunded.
+key-1 "Refund order 1003": 422 this key was used for another message
+      "Refund order 1003": 400 send an Idempotency-Key, and {"message": …}
+SIGTERM
+  draining
+  MONEY MOVES: 500 cents for order 1002
+key-2 "Refund order 1002": 200 Your order is refunded.
+started again
+key-2 "Refund order 1002": 200 Your order is refunded.
+  draining
+`,
 	"conversation": `user:  Refund 5.00 of order 1001, a cup arrived broken.
   MONEY MOVES: 500 cents for order 1001
   first is executed
