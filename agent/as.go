@@ -36,7 +36,7 @@ func (e *RefusalError) Error() string {
 func ChatAs[T any](ctx context.Context, l *Loop, run Run, params openai.ChatCompletionNewParams, opts ...option.RequestOption) (T, *ChatReply, error) {
 	f := newForm[T]()
 	params.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
-		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: f.info.Name, Strict: openai.Bool(f.info.Strict), Schema: schema(f.info)},
+		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: f.info.Name, Strict: openai.Bool(f.info.Strict), Schema: schema(f.info, string(params.Model))},
 	}}
 	r, err := l.Chat(ctx, run, params, opts...)
 	if err != nil {
@@ -68,7 +68,7 @@ func (f *form[T]) readChat(ctx context.Context, r *ChatReply) error {
 func RespondAs[T any](ctx context.Context, l *Loop, run Run, params responses.ResponseNewParams, opts ...option.RequestOption) (T, *ResponseReply, error) {
 	f := newForm[T]()
 	params.Text.Format = responses.ResponseFormatTextConfigUnionParam{OfJSONSchema: &responses.ResponseFormatTextJSONSchemaConfigParam{
-		Name: f.info.Name, Strict: openai.Bool(f.info.Strict), Schema: schema(f.info),
+		Name: f.info.Name, Strict: openai.Bool(f.info.Strict), Schema: schema(f.info, string(params.Model)),
 	}}
 	r, err := l.Respond(ctx, run, params, opts...)
 	if err != nil {

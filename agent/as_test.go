@@ -1,9 +1,11 @@
 package agent_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/responses"
@@ -160,6 +162,55 @@ func TestARefusalIsATypedError(t *testing.T) {
 		_, _, err := as(t, api, agent.New(onceClient(s), b.tools(), memory(), &agent.Options{Repair: true}))
 		if no, ok := errors.AsType[*agent.RefusalError](err); !ok || no.Text != "I will not." || len(s.Requests()) != 1 {
 			t.Errorf("%v, %d requests", err, len(s.Requests()))
+		}
+	})
+}
+
+// tunable has bounds, a format and a pattern, which fine-tuned models refuse in strict mode.
+type tunable struct {
+	At    time.Time `json:"at"`
+	Cents int       `json:"cents" jsonschema:"minimum=1"`
+	Code  string    `json:"code" jsonschema:"pattern=^[A-Z]+$"`
+	Tags  []string  `json:"tags" jsonschema:"minItems=1"`
+}
+
+func TestAFineTunedModelIsToldInWordsWhatItsSchemaMustNotSay(t *testing.T) {
+	eachAPI(t, func(t *testing.T, api string) {
+		for model, tuned := range map[string]bool{"gpt-4.1-mini": false, "ft:gpt-4.1-mini:acme::a1": true, "openai/ft:gpt-4.1-mini:acme::a1": true} {
+			ran := 0
+			tools := registry.New()
+			registry.Add(tools, registry.Tool[tunable, string]{Name: "pay", Effect: registry.NonIdempotentWrite, Run: func(context.Context, tunable) (string, error) {
+				ran++
+				return "paid", nil
+			}})
+			call := func(id, cents string) transcript.ToolCall {
+				return transcript.ToolCall{ID: id, Name: "pay", Arguments: `{"at":"2026-01-02T03:04:05Z","cents":` + cents + `,"code":"A","tags":["x"]}`}
+			}
+			s := transcript.NewServer(transcript.Steps(
+				transcript.Step{Calls: []transcript.ToolCall{call("a", "0")}}, transcript.Step{Calls: []transcript.ToolCall{call("b", "1")}},
+				transcript.Step{Text: `{"at":"2026-01-02T03:04:05Z","cents":0,"code":"A","tags":["x"]}`},
+			), nil)
+			l := agent.New(onceClient(s), tools, memory(), nil)
+			var err error
+			if api == "chat" {
+				_, _, err = agent.ChatAs[tunable](t.Context(), l, run, openai.ChatCompletionNewParams{Model: model, Messages: messages{openai.UserMessage(request)}})
+			} else {
+				p := responses.ResponseNewParams{Model: model}
+				p.Input.OfString = openai.String(request)
+				_, _, err = agent.RespondAs[tunable](t.Context(), l, run, p)
+			}
+			if wrong, ok := errors.AsType[*registry.ArgumentError](err); !ok || wrong.Path != "/cents" || ran != 1 { // checked here all the same
+				t.Errorf("%s: %v, ran %d times", model, err, ran)
+			}
+			body := string(s.Requests()[0].Body)
+			for _, keyword := range []string{`"format":"date-time"`, `"minimum":1`, `"pattern":`, `"minItems":1`} {
+				if n := strings.Count(body, keyword); (n == 0) != tuned || !tuned && n != 2 { // in the tool and in the answer
+					t.Errorf("%s: %s is there %d times in %s", model, keyword, n, body)
+				}
+			}
+			if tuned && (!strings.Contains(body, "Format: date-time.") || !strings.Contains(body, "At least 1.") || !strings.Contains(body, "At least 1 items.")) {
+				t.Errorf("%s is not told: %s", model, body)
+			}
 		}
 	})
 }

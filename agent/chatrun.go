@@ -42,7 +42,7 @@ func (w *chatWire) start(ctx context.Context) (s journal.Start, private []string
 			return s, nil, err
 		}
 		p.Messages = messages
-		p.Tools = append(slices.Clone(p.Tools), missing(p.Tools, ChatTools(w.loop.tools), "function.name")...)
+		p.Tools = append(slices.Clone(p.Tools), missing(p.Tools, chatTools(w.loop.tools, string(p.Model)), "function.name")...)
 		if len(p.Tools) == 0 { // an empty list is refused, and a choice without tools
 			p.Tools, p.ToolChoice = nil, openai.ChatCompletionToolChoiceOptionUnionParam{}
 		}

@@ -50,7 +50,7 @@ func (w *responseWire) start(ctx context.Context) (s journal.Start, private []st
 			w.own = items
 			p.Input.OfInputItemList = items
 		}
-		p.Tools = append(slices.Clone(p.Tools), missing(p.Tools, ResponseTools(w.loop.tools), "name")...)
+		p.Tools = append(slices.Clone(p.Tools), missing(p.Tools, responseTools(w.loop.tools, string(p.Model)), "name")...)
 		if len(p.Tools) == 0 { // an empty list is refused, and a choice without tools
 			p.Tools = nil
 			if param.IsOmitted(p.Prompt) { // which has tools of its own

@@ -75,7 +75,7 @@ func (s *responseStream) addItem(e gjson.Result, done bool) (out []delta) {
 	if !raw.IsObject() {
 		return nil
 	}
-	i, known := s.item(e.Get("output_index"), raw)
+	i, known := s.item(e.Get("output_index"), raw, done)
 	if i.isCall() && !known {
 		out = append(out, i.delta(callAnnounced, ""))
 	}
@@ -88,8 +88,9 @@ func (s *responseStream) addItem(e gjson.Result, done bool) (out []delta) {
 	return append(out, i.finish(argumentsOf(i.raw))...)
 }
 
-// item is the one that raw is about. Servers repeat output indexes, and some change ids from event to event.
-func (s *responseStream) item(index, raw gjson.Result) (i *streamedItem, known bool) {
+// item is the one that raw is about. Servers repeat output indexes, and some change ids from event to event, or both: what
+// is done then is the call that was announced under its call_id.
+func (s *responseStream) item(index, raw gjson.Result, done bool) (i *streamedItem, known bool) {
 	n := streamedItem{
 		order: math.MaxInt64, kind: raw.Get("type").String(), id: text(raw.Get("id")), callID: text(raw.Get("call_id")),
 		tool: text(raw.Get("name")),
@@ -100,6 +101,14 @@ func (s *responseStream) item(index, raw gjson.Result) (i *streamedItem, known b
 	if i = s.at[place{"", n.id}]; i == nil || !i.same(n) {
 		if i = s.at[place{text(index), ""}]; i == nil || !i.same(n) {
 			i = &n
+		}
+	}
+	if i == &n && done && n.callID != "" {
+		for _, a := range s.items {
+			if !a.raw.Exists() && a.callID == n.callID && a.same(n) && (a.tool == "" || a.tool == n.tool) {
+				i = a
+				break
+			}
 		}
 	}
 	known = i != &n

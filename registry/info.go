@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/toolonce/toolonce/registry/internal/codec"
@@ -41,6 +42,15 @@ type Info struct {
 	approval func(context.Context, any) (bool, error)
 	run      func(context.Context, any) (string, error)
 	lookup   func(context.Context, any) (string, error)
+}
+
+// SchemaFor is Schema as a model takes it. A fine-tuned one ("ft:…") refuses bounds, patterns and formats in strict mode:
+// they are told it in words, and checked here all the same.
+func (i *Info) SchemaFor(model string) json.RawMessage {
+	if i.Strict && strings.HasPrefix(model[strings.LastIndexByte(model, '/')+1:], "ft:") {
+		return codec.Tuned(i.Schema)
+	}
+	return i.Schema
 }
 
 // Guarded reports whether calls of the tool are recorded. turn is Call.Turn: an IdempotentWrite is identified by its

@@ -3,6 +3,7 @@ package sqlitestore_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,13 @@ import (
 	"github.com/toolonce/toolonce/registry"
 	"github.com/toolonce/toolonce/sqlitestore"
 )
+
+type payment struct {
+	Order    string `json:"order" once:"key"`
+	Cents    int64  `json:"cents" jsonschema:"minimum=1"`
+	Currency string `json:"currency"`
+	Reason   string `json:"reason,omitempty" once:"-"`
+}
 
 // BenchmarkCallers measures how many guarded calls a second one process makes with many callers at once, beside the
 // floor of one caller, in turns, in one run. Bars: 8 times the floor with 64 callers, 10 times with 256.
@@ -32,6 +40,11 @@ func BenchmarkCallers(b *testing.B) {
 			b.ReportMetric(median(above)/median(below), "guarded/floor")
 		})
 	}
+}
+
+func median[T int | float64 | time.Duration](all []T) T {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // perSecond has n callers do something for a quarter of a second.

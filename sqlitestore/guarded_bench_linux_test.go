@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,13 +14,6 @@ import (
 	"github.com/toolonce/toolonce/registry"
 	"github.com/toolonce/toolonce/sqlitestore"
 )
-
-type payment struct {
-	Order    string `json:"order" once:"key"`
-	Cents    int64  `json:"cents" jsonschema:"minimum=1"`
-	Currency string `json:"currency"`
-	Reason   string `json:"reason,omitempty" once:"-"`
-}
 
 // newGuardedCall is a whole call through the registry, Once and the store, of a tool that does nothing.
 func newGuardedCall(b *testing.B) func() {
@@ -81,11 +73,6 @@ func BenchmarkDetachedFloor(b *testing.B) {
 	b.ReportMetric(p50[0], "floor-p50-us")
 	b.ReportMetric(p50[1], "detached-p50-us")
 	b.ReportMetric(p50[1]/p50[0], "detached/floor")
-}
-
-func median[T int | float64 | time.Duration](all []T) T {
-	slices.Sort(all)
-	return all[len(all)/2]
 }
 
 // medians times several things in turns, in microseconds.

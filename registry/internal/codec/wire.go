@@ -31,6 +31,40 @@ var notes = []struct{ keyword, text string }{
 	{"$anchor", ""},
 }
 
+// tuned are the keywords that strict mode takes of other models, and refuses of fine-tuned ones.
+var tuned = []struct{ keyword, text string }{
+	{"pattern", "Pattern: %s."},
+	{"format", "Format: %s."},
+	{"minimum", "At least %s."},
+	{"maximum", "At most %s."},
+	{"exclusiveMinimum", "More than %s."},
+	{"exclusiveMaximum", "Less than %s."},
+	{"multipleOf", "A multiple of %s."},
+	{"minItems", "At least %s items."},
+	{"maxItems", "At most %s items."},
+	{"patternProperties", ""},
+}
+
+// Tuned is a strict schema for fine-tuned models: what they refuse is said in words.
+func Tuned(schema []byte) []byte {
+	v, err := parseTree(schema)
+	root, ok := v.(*object)
+	if err != nil || !ok {
+		return schema
+	}
+	eachSchema(root, func(o *object) {
+		for _, n := range tuned {
+			if !o.has(n.keyword) {
+				continue
+			}
+			if v := o.take(n.keyword); n.text != "" {
+				addNote(o, fmt.Sprintf(n.text, noteValue(v)))
+			}
+		}
+	})
+	return appendTree(nil, root)
+}
+
 // strictFormats are the string formats that strict mode takes.
 var strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
