@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -159,4 +160,31 @@ func (s *Store) Names(ctx context.Context, query string) (names []string, err er
 		return rows.Scan(&names[len(names)-1])
 	})
 	return names, err
+}
+
+// Unmoved makes a file as one is left by a process that has died in the making of it: all of it is in the write-ahead log.
+func Unmoved(ctx context.Context, path string) (err error) {
+	if err := create(path + "-made"); err != nil {
+		return err
+	}
+	w, err := newWriter(ctx, path+"-made", time.Second)
+	if err != nil {
+		return err
+	}
+	defer func() { keep(&err, w.close()) }()
+	if err := w.do(ctx, func(x *tx) error {
+		return x.script(fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = 1", schema1, application))
+	}); err != nil {
+		return err
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(path + "-made" + suffix)
+		if err == nil {
+			err = os.WriteFile(path+suffix, b, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -65,7 +65,8 @@ func open(path string, opts Options) (_ *file, err error) {
 
 func (f *file) open(path string) (err error) {
 	ctx := f.ctx // what is waited for has bounds of its own
-	if f.path, err = locate(ctx, path, f.opts); err != nil {
+	var blank bool
+	if f.path, blank, err = locate(ctx, path, f.opts); err != nil {
 		return err
 	}
 	if f.writer, err = newWriter(ctx, f.path, f.opts.WriteTimeout); err != nil {
@@ -77,7 +78,7 @@ func (f *file) open(path string) (err error) {
 			keep(&err, f.writer.close())
 		}
 	}()
-	if err := f.migrate(ctx); err != nil {
+	if err := f.migrate(ctx, blank); err != nil {
 		return err
 	}
 	if f.reader, err = newReader(ctx, f.path, f.opts.WriteTimeout); err != nil {
@@ -97,41 +98,50 @@ func (f *file) open(path string) (err error) {
 // closed: closing it lets go SQLite's locks.
 var making sync.Mutex
 
-// locate finds or makes the file, by its real name, and refuses what cannot be used without changing it.
-func locate(ctx context.Context, path string, opts Options) (string, error) {
+// locate finds or makes the file, by its real name, and refuses what cannot be used without changing it. blank: the file
+// has nothing yet, but its write-ahead log may have.
+func locate(ctx context.Context, path string, opts Options) (_ string, blank bool, err error) {
 	path, exists, err := realPath(path)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	dir := filepath.Dir(path)
 	if !exists && opts.MustExist {
-		return "", ErrMissing
+		return "", false, ErrMissing
 	}
 	if name, err := network(dir); err != nil {
-		return "", err
+		return "", false, err
 	} else if name != "" && !opts.AllowNetwork {
-		return "", fmt.Errorf("it is on a network file system (%s), where SQLite's locks cannot be relied on: %w", name, ErrNetwork)
+		return "", false, fmt.Errorf("it is on a network file system (%s), where SQLite's locks cannot be relied on: %w", name, ErrNetwork)
 	}
 	if exists {
 		s, err := probe(ctx, path)
 		if err != nil && !errors.Is(kindOf(err), ErrDamaged) { // it may be in the making: SQLite's locks will tell
-			return "", err
+			return "", false, err
 		}
 		if err := s.check(); err != nil {
-			return "", err
+			return "", false, err
 		}
-		if err == nil && opts.MustExist && s == (stamp{}) {
-			return "", fmt.Errorf("it is empty: %w", ErrMissing)
+		if blank = s == (stamp{}); err == nil && opts.MustExist && blank && !logged(path) {
+			return "", false, errEmpty
 		}
 		if err := writable(path); err != nil {
-			return "", err
+			return "", false, err
 		}
 	}
 	if err := writable(dir); err != nil {
-		return "", err
+		return "", false, err
 	}
-	return path, create(path)
+	return path, blank, create(path)
 }
+
+// logged reports whether a write-ahead log has anything: whoever made the file may have died before it was moved there.
+func logged(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return err == nil && info.Size() > 0
+}
+
+var errEmpty = fmt.Errorf("it is empty: %w", ErrMissing)
 
 // create makes an empty file where there is none.
 func create(path string) error {
@@ -190,9 +200,8 @@ func realPath(path string) (real string, exists bool, err error) {
 	return real, true, nil
 }
 
-// migrate makes an empty file ours and brings an older schema up to date, each step whole or not at all.
-func (f *file) migrate(ctx context.Context) error {
-	made := false
+// migrate makes an empty file ours and brings an older schema up to date, each step whole or not at all. blank: see locate.
+func (f *file) migrate(ctx context.Context, blank bool) error {
 	for {
 		again := false
 		err := f.writer.do(ctx, func(x *tx) error {
@@ -205,15 +214,18 @@ func (f *file) migrate(ctx context.Context) error {
 			if err := s.check(); err != nil || s.version == int64(len(migrations)) {
 				return err
 			}
+			if f.opts.MustExist && s == (stamp{}) {
+				return errEmpty
+			}
 			again = true
 			return x.script(fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d", migrations[s.version], application, s.version+1))
 		})
 		if err != nil || !again {
-			if made && err == nil {
+			if blank && err == nil {
 				err = f.writer.checkpoint(ctx) // the file alone tells now whose it is
 			}
 			return err
 		}
-		made = true
+		blank = true
 	}
 }

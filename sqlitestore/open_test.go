@@ -356,3 +356,24 @@ func TestAFileThatAnotherProcessMakesMeanwhileHasAPath(t *testing.T) {
 		made.Wait()
 	}
 }
+
+func TestAFileWhoseMakerHasDiedIsThereForWhoLooks(t *testing.T) {
+	path := t.TempDir() + "/once.db"
+	check(t, sqlitestore.Unmoved(t.Context(), path))
+	if b, err := os.ReadFile(path); err != nil || strings.Contains(string(b), "operations") {
+		t.Fatalf("the file has its tables, %v", err)
+	}
+	s, err := sqlitestore.Open(path, &sqlitestore.Options{MustExist: true})
+	check(t, err)
+	claimed(t, s, aClaim("run", 1))
+	check(t, s.Close())
+}
+
+func TestAnEmptyFileWithAnEmptyLogIsNoStoreForWhoLooks(t *testing.T) {
+	path := t.TempDir() + "/once.db"
+	check(t, os.WriteFile(path, nil, 0o600))
+	check(t, os.WriteFile(path+"-wal", []byte("no log at all"), 0o600))
+	if _, err := sqlitestore.Open(path, &sqlitestore.Options{MustExist: true}); !errors.Is(err, sqlitestore.ErrMissing) {
+		t.Errorf("%v", err)
+	}
+}
