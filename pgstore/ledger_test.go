@@ -1,0 +1,30 @@
+package pgstore_test
+
+import (
+	"testing"
+
+	"github.com/toolonce/toolonce/internal/history"
+	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/middleware/ledgertest"
+	"github.com/toolonce/toolonce/pgstore"
+)
+
+// systems are one schema as several processes would use it, emptied each time: to make one takes long.
+func systems(t *testing.T) func(t *testing.T) ledgertest.System {
+	p := fresh(t)
+	p.open(t)
+	return func(t *testing.T) ledgertest.System {
+		p.empty(t)
+		return ledgertest.System{
+			Open: func() middleware.Ledger { return p.open(t) },
+			Kill: func(l middleware.Ledger) { check(t, l.(*pgstore.Store).Die()) },
+			Namespace: func(l middleware.Ledger, name string) middleware.Ledger {
+				return l.(*pgstore.Store).Namespace(name)
+			},
+		}
+	}
+}
+
+func TestStoreKeepsTheContractOfALedger(t *testing.T) { ledgertest.Run(t, systems(t)) }
+
+func TestHistoriesOfAStoreHaveAnOrder(t *testing.T) { history.Check(t, 40, systems(t)) }

@@ -1,0 +1,147 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/middleware"
+)
+
+// Options of [Open]. nil and the zero value work.
+type Options struct {
+	// Schema is the name of the schema; "": toolonce. Open makes it where there is none.
+	Schema string
+	// Drain is how long Close waits for handlers that still run; 0: 30 s.
+	Drain time.Duration
+	// WriteTimeout is how long a call may take, with waiting for a connection, for locks, and for a server that is down
+	// for the moment; 0: 10 s. A write does not depend on the caller's context.
+	WriteTimeout time.Duration
+	// Heartbeat is how often the process shows that it lives; 0: 5 s.
+	Heartbeat time.Duration
+	// Overdue is after what silence others take this process for gone; 0: four times Heartbeat. It does not pass while the
+	// server is down. It is at least twice Heartbeat.
+	Overdue time.Duration
+	// MustExist: a missing schema is an error and is not made. It is for tools that look at a store.
+	MustExist bool
+	// AllowAsyncCommit takes a database with synchronous_commit off. When the server breaks down it may forget its last
+	// commits: claims whose tools have run, and results.
+	AllowAsyncCommit bool
+}
+
+func (o *Options) orDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.Schema == "" {
+		d.Schema = "toolonce"
+	}
+	if d.Drain == 0 {
+		d.Drain = 30 * time.Second
+	}
+	if d.WriteTimeout == 0 {
+		d.WriteTimeout = 10 * time.Second
+	}
+	if d.Heartbeat == 0 {
+		d.Heartbeat = 5 * time.Second
+	}
+	if d.Overdue == 0 {
+		d.Overdue = 4 * d.Heartbeat
+	}
+	d.Overdue = max(d.Overdue, 2*d.Heartbeat)
+	return d
+}
+
+// Store is a ledger and a journal in one schema, seen by one tenant. It is safe for use by any number of goroutines and
+// processes.
+type Store struct {
+	d         *database
+	namespace string
+}
+
+var (
+	_ middleware.Ledger   = (*Store)(nil)
+	_ middleware.Lister   = (*Store)(nil)
+	_ middleware.Approver = (*Store)(nil)
+	_ journal.Journal     = (*Store)(nil)
+)
+
+// Namespace is the same schema seen by one tenant: it costs nothing, and no query of it meets rows of another. The
+// namespace of the store that Open returns is "".
+func (s *Store) Namespace(name string) *Store { return &Store{d: s.d, namespace: name} }
+
+// DeclareGone records for good, on a person's word, that a process instance has gone: one whose heartbeat is overdue, or
+// is missing, as after a restore. Row.Owner names it. It is an error where the heartbeat shows that the process lives.
+func (s *Store) DeclareGone(ctx context.Context, owner string) error {
+	return s.d.wrap("declaring an owner gone in", s.d.declare(ctx, owner))
+}
+
+// Namespaces lists the names of the tenants that have operations or approvals, in order.
+func (s *Store) Namespaces(ctx context.Context) ([]string, error) {
+	var names []string
+	err := s.d.read(ctx, func(b *batch) {
+		names = nil
+		b.each(`SELECT namespace FROM (SELECT namespace FROM @operations UNION SELECT namespace FROM @approvals) AS all_names
+			ORDER BY namespace COLLATE "C"`, func(rows pgx.Rows) error {
+			var name word
+			err := rows.Scan(&name)
+			names = append(names, string(name))
+			return err
+		})
+	})
+	return names, s.d.wrap("listing namespaces of", err)
+}
+
+// Handlers is the record of what this process runs under claims of the store, whatever the namespace.
+func (s *Store) Handlers() *middleware.Handlers { return &s.d.handlers }
+
+// Close waits until the handlers that run under claims of the store have returned, at most Options.Drain, and closes the
+// connections of all namespaces. Nothing can be claimed and no run begun any more as soon as it is called. It does not
+// wait for runs: those that are not left are free for others afterwards. Where handlers still run after the wait it
+// returns ErrRunning: their results are still stored, and the heartbeat goes on until they have returned. Closing twice
+// is no error; it waits again.
+func (s *Store) Close() error {
+	d := s.d
+	d.gate.Lock()
+	d.closing = true
+	d.gate.Unlock()
+	d.leaving.Do(func() {
+		go func() {
+			if d.leftErr = d.handlers.Wait(d.ctx); d.leftErr == nil {
+				d.leftErr = d.wrap("closing", d.leave())
+			}
+			close(d.left)
+		}()
+	})
+	timer := time.NewTimer(d.opts.Drain)
+	defer timer.Stop()
+	select {
+	case <-d.left:
+		return d.leftErr
+	case <-timer.C:
+		return d.wrap("closing", fmt.Errorf("%w: waited for %s", ErrRunning, d.opts.Drain))
+	}
+}
+
+// leave is for when nothing runs any more.
+func (d *database) leave() error {
+	d.quiet()
+	err := d.depart()
+	d.shut.Store(true)
+	d.pool.Close()
+	return err
+}
+
+// starting keeps Close away while something is claimed or begun that this process will run.
+func (d *database) starting() (done func(), err error) {
+	d.gate.RLock()
+	if d.closing {
+		d.gate.RUnlock()
+		return nil, ErrClosed
+	}
+	return d.gate.RUnlock, nil
+}
