@@ -24,8 +24,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/toolonce/toolonce/sqlitestore"
 )
 
 // verb is one subcommand: it declares its flags and returns what runs after they are parsed.
@@ -52,8 +50,10 @@ type env struct {
 	ctx       context.Context // of the whole command
 	getenv    func(string) string
 	out       io.Writer
-	store     *sqlitestore.Store
+	tenant    func(name string) store
+	store     store // of the namespace
 	storeFlag string
+	schema    string
 	namespace string
 	json      bool
 }
@@ -102,7 +102,7 @@ func usage(w io.Writer) {
 	for _, v := range verbs {
 		_, _ = fmt.Fprintf(w, "  toolonce %-8s %-29s %s\n", v.name, v.args, v.short)
 	}
-	_, _ = fmt.Fprint(w, "\nEach but audit takes -store sqlite:PATH (or TOOLONCE_STORE); -h tells the flags.\nExit codes: 0 done, 1 refused or failed, 2 called wrongly.\n")
+	_, _ = fmt.Fprint(w, "\nEach but audit takes -store sqlite:PATH or postgres:DSN (or TOOLONCE_STORE); -h tells the flags.\nExit codes: 0 done, 1 refused or failed, 2 called wrongly.\n")
 }
 
 func (v verb) run(e *env, args []string) error {
@@ -111,7 +111,8 @@ func (v verb) run(e *env, args []string) error {
 	}
 	fs := flag.NewFlagSet(v.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	fs.StringVar(&e.storeFlag, "store", e.getenv("TOOLONCE_STORE"), "the `store`: sqlite:PATH (default $TOOLONCE_STORE)")
+	fs.StringVar(&e.storeFlag, "store", e.getenv("TOOLONCE_STORE"), "the `store`: "+storeForms+" (default $TOOLONCE_STORE)")
+	fs.StringVar(&e.schema, "schema", "", "the `name` of the store's schema in PostgreSQL (default toolonce)")
 	fs.StringVar(&e.namespace, "namespace", "", "the tenant's `name`")
 	fs.BoolVar(&e.json, "json", false, "print JSON")
 	do := v.make(fs)
@@ -154,21 +155,4 @@ func parse(fs *flag.FlagSet, args []string) (rest []string, err error) {
 		}
 		rest, args = append(rest, fs.Arg(0)), fs.Args()[1:]
 	}
-}
-
-// open opens the store, which must exist: a misspelt path must not look like an empty store.
-func (e *env) open() error {
-	if e.storeFlag == "" {
-		return usagef("no store: say -store sqlite:PATH or set TOOLONCE_STORE")
-	}
-	kind, path, ok := strings.Cut(e.storeFlag, ":")
-	if !ok || kind != "sqlite" {
-		return usagef("store %q is of no known kind: say sqlite:PATH", e.storeFlag)
-	}
-	s, err := sqlitestore.Open(path, &sqlitestore.Options{MustExist: true})
-	if err != nil {
-		return err
-	}
-	e.store = s.Namespace(e.namespace)
-	return nil
 }

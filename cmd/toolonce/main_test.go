@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ const secret = "order-1001"
 type fixture struct {
 	t    *testing.T
 	path string
+	flag string // of the store, where it is no file
 	op   string
 }
 
@@ -37,6 +39,14 @@ func inDoubt(t *testing.T, timeout time.Duration) *fixture {
 			t.Error(err)
 		}
 	}()
+	f.refund(timeout, func(name string) middleware.Ledger { return s.Namespace(name) })
+	return f
+}
+
+// refund leaves one in doubt with each of two tenants.
+func (f *fixture) refund(timeout time.Duration, tenant func(name string) middleware.Ledger) {
+	t := f.t
+	t.Helper()
 	r := registry.New()
 	if err := r.AddRaw(registry.RawTool{
 		Name: "issue_refund", Effect: registry.NonIdempotentWrite, Timeout: timeout, Key: []string{"order_id"},
@@ -46,7 +56,7 @@ func inDoubt(t *testing.T, timeout time.Duration) *fixture {
 	}
 	o := &middleware.OnceOptions{Margin: timeout, Logger: slog.New(slog.DiscardHandler)}
 	for _, ns := range []string{"", "acme"} {
-		h := r.Handler(middleware.Once(s.Namespace(ns), o))
+		h := r.Handler(middleware.Once(tenant(ns), o))
 		res, err := h(t.Context(), &registry.Call{Run: registry.Run{ID: "ticket\x1b[31m-42"}, Turn: 1, Tool: "issue_refund", Arguments: `{"order_id":"` + secret + `"}`})
 		if err != nil || res.Verdict != registry.OutcomeUnknown {
 			t.Fatalf("%v %v", res, err)
@@ -55,7 +65,6 @@ func inDoubt(t *testing.T, timeout time.Duration) *fixture {
 			f.op = res.Operation
 		}
 	}
-	return f
 }
 
 // call runs the command and gives what it printed.
@@ -64,7 +73,7 @@ func (f *fixture) call(args ...string) (code int, out, errs string) {
 	var o, e bytes.Buffer
 	code = run(&env{ctx: f.t.Context(), out: &o, getenv: func(k string) string {
 		if k == "TOOLONCE_STORE" {
-			return "sqlite:" + f.path
+			return cmp.Or(f.flag, "sqlite:"+f.path)
 		}
 		return ""
 	}}, args, &e)

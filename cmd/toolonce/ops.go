@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/toolonce/toolonce/middleware"
-	"github.com/toolonce/toolonce/sqlitestore"
 )
 
 // operation is a row as it is printed. Arguments and result are data of users and are left out unless asked for.
@@ -73,7 +72,7 @@ func opsVerb(fs *flag.FlagSet) action {
 		}
 		var rows []middleware.Row
 		for _, name := range names {
-			more, err := list(ctx, e.store.Namespace(name), *inDoubt, *limit)
+			more, err := list(ctx, e.tenant(name), *inDoubt, *limit)
 			if err != nil {
 				return err
 			}
@@ -101,7 +100,7 @@ func opsVerb(fs *flag.FlagSet) action {
 }
 
 // list reads the operations of one tenant: all that need somebody, and of the others so many.
-func list(ctx context.Context, s *sqlitestore.Store, inDoubt bool, limit int) ([]middleware.Row, error) {
+func list(ctx context.Context, s store, inDoubt bool, limit int) ([]middleware.Row, error) {
 	rows, err := s.List(ctx, []middleware.State{middleware.InDoubt, middleware.Running}, 0)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func pendingVerb(fs *flag.FlagSet) action {
 		}
 		var questions []question
 		for _, name := range names {
-			pending, err := e.store.Namespace(name).Approvals(ctx, middleware.Pending)
+			pending, err := e.tenant(name).Approvals(ctx, middleware.Pending)
 			if err != nil {
 				return err
 			}

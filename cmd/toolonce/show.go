@@ -92,7 +92,7 @@ func (e *env) show(r *middleware.Row, o operation) {
 		return
 	}
 	e.printf("\nLook at the provider, then say one of:\n")
-	rest := fmt.Sprintf("--by NAME --why TEXT --shown %s -store %s%s", o.Shown, quote(e.storeFlag), e.namespaceFlag())
+	rest := fmt.Sprintf("--by NAME --why TEXT --shown %s %s%s", o.Shown, e.storeArgs(), e.namespaceFlag())
 	if o.Unknown {
 		rest += " --owner-is-gone"
 	}
