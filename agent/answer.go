@@ -70,6 +70,9 @@ func placed(run Run, turn int, err error) error {
 func answerAll(ctx context.Context, h registry.Handler, n naming, calls []toolCall) ([]registry.Result, error) {
 	a := &answering{handle: h, naming: n, calls: calls}
 	err := a.all(ctx)
+	if paused, ok := errors.AsType[*middleware.PausedError](err); ok {
+		err = errors.Join(append(a.errs.others(), a.pause(ctx, paused))...)
+	}
 	switch {
 	case len(a.results) == len(calls):
 		return a.results, err

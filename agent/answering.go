@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -16,10 +18,13 @@ type answering struct {
 	handle    registry.Handler
 	calls     []toolCall
 	journaled bool                                                // the turn is stored
+	resumed   bool                                                // turns were stored before this attempt at the run
 	asked     time.Time                                           // when the user's message came, zero where nobody knows
 	together  int                                                 // how many reads run at the same time
 	read      func(tool string) bool                              // whether calls of a tool may run together; nil: none
 	told      func(position int, c toolCall, res registry.Result) // nil: nobody listens
+	each      map[string]bool                                     // the tools whose every call is meant, as far as they are known
+	undoes    map[string]string                                   // and those that undo what another does
 
 	results   []registry.Result // of the calls from the first on that are answered
 	cancelled bool              // the context ended between two calls
@@ -112,8 +117,32 @@ func (a *answering) call(position int) *registry.Call {
 	c := a.calls[position]
 	return &registry.Call{
 		Run: a.run, Turn: a.turn, Position: position, ID: c.id, Tool: c.name, Arguments: c.arguments,
-		Journaled: a.journaled, Asked: a.asked,
+		Journaled: a.journaled, Resumed: a.resumed, Asked: a.asked,
 	}
+}
+
+// pause asks for the approvals that the rest of the turn needs as well, so that a person can answer all at once.
+func (a *answering) pause(ctx context.Context, first *middleware.PausedError) *middleware.PausedError {
+	waiting, from := slices.Clone(first.Waiting), len(a.results)
+	for i := from + 1; i < len(a.calls); i++ {
+		if slices.ContainsFunc(a.calls[from:i], func(before toolCall) bool { return a.hangs(a.calls[i], before) }) {
+			continue
+		}
+		_, err := a.ask(ctx, i)
+		if more, ok := errors.AsType[*middleware.PausedError](err); ok {
+			waiting = append(waiting, more.Waiting...)
+		}
+	}
+	return &middleware.PausedError{Waiting: waiting}
+}
+
+// hangs reports whether what becomes of a call hangs on one before it: it means the same, or undoes what that does. It
+// cannot be asked about before.
+func (a *answering) hangs(c, before toolCall) bool {
+	if undone := a.undoes[c.name]; undone != "" && undone == before.name {
+		return true
+	}
+	return !a.each[c.name] && before.name == c.name && equalJSON(before.arguments, c.arguments)
 }
 
 // ask only asks for the approval that the call at a position needs, if it needs one.

@@ -142,10 +142,10 @@ func newForm[T any]() *form[T] {
 	return f
 }
 
-// answerName is the name of a format: that of its type, without what a generic one has in brackets.
+// answerName is the name of a format: that of its type, without what a generic one has in brackets, as the API takes it.
 func answerName(name string) string {
 	name, _, _ = strings.Cut(name, "[")
-	if name == "" || len(name) > maxChatName {
+	if name == "" || len(name) > maxChatName || name != (naming{maxName: maxChatName}).name(name) {
 		return "answer"
 	}
 	return name
@@ -155,6 +155,11 @@ func answerName(name string) string {
 func (f *form[T]) read(ctx context.Context, text, refusal string) error {
 	if refusal != "" {
 		return &RefusalError{Text: refusal}
+	}
+	if !object(text) { // as arguments, nothing at all would be an empty object
+		return fmt.Errorf("agent: the answer does not fit %s: %w", f.info.Name, &registry.ArgumentError{
+			Tool: f.info.Name, Rule: "type", Message: "must be one JSON object, and nothing else",
+		})
 	}
 	if _, err := f.handle(ctx, &registry.Call{Tool: f.info.Name, Arguments: text}); err != nil {
 		return err

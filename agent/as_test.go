@@ -84,6 +84,23 @@ func TestAnAnswerThatDoesNotFitIsAnErrorThatSaysWhere(t *testing.T) {
 	})
 }
 
+func TestAnAnswerThatIsNoObjectIsNoValueThoughNothingIsRequired(t *testing.T) {
+	type größe struct { // and a name that the API does not take
+		Note string `json:"note,omitempty"`
+	}
+	for _, text := range []string{"", " ", "null", `"{}"`, "[]", "{} {}", "{}"} {
+		var b bank
+		s := transcript.NewServer(transcript.Steps(transcript.Step{Raw: `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":` +
+			quote(text) + `}}]}`}), nil)
+		_, _, err := agent.ChatAs[größe](t.Context(), agent.New(onceClient(s), b.tools(), memory(), nil), run, openai.ChatCompletionNewParams{
+			Model: "gpt-4.1-mini", Messages: messages{openai.UserMessage(request)},
+		})
+		if _, wrong := errors.AsType[*registry.ArgumentError](err); wrong != (text != "{}") || !wrong && err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestAnAnswerThatDoesNotFitIsAskedForOnceMore(t *testing.T) {
 	eachAPI(t, func(t *testing.T, api string) {
 		var b bank

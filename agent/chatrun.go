@@ -128,7 +128,8 @@ func (w *chatWire) read(turn int, raw json.RawMessage) (*answer, error) {
 		return nil, err
 	}
 	return &answer{
-		raw: raw, text: message.Get("content").String(), calls: calls, final: len(calls) == 0, usage: usageOf(root.Get("usage")), history: m,
+		raw: raw, text: message.Get("content").String(), aside: aside{message.Get("refusal").String(), reasoningIn(message)},
+		calls: calls, final: len(calls) == 0, usage: usageOf(root.Get("usage")), history: m,
 	}, nil
 }
 

@@ -120,11 +120,23 @@ func (s *chatStream) addDelta(d gjson.Result) {
 		s.addCalls(gjson.Parse(`[{"function":` + legacy.Raw + `}]`))
 	}
 	s.tell(refusalDelta, d.Get("refusal"))
-	reasoning := d.Get("reasoning_content")
-	if reasoning.String() == "" { // servers that send both send the same
-		reasoning = d.Get("reasoning")
+	s.tell(reasoningDelta, d.Get(reasoningAt(d)))
+}
+
+// reasoningAt is where a message, or a piece of one, has its reasoning. Servers that have it in two places say the same.
+func reasoningAt(m gjson.Result) string {
+	if m.Get("reasoning_content").String() == "" {
+		return "reasoning"
 	}
-	s.tell(reasoningDelta, reasoning)
+	return "reasoning_content"
+}
+
+// reasoningIn is a message's, "" where it is no text.
+func reasoningIn(m gjson.Result) string {
+	if v := m.Get(reasoningAt(m)); v.Type == gjson.String {
+		return v.String()
+	}
+	return ""
 }
 
 func (s *chatStream) addCalls(list gjson.Result) {

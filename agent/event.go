@@ -57,7 +57,7 @@ func (k EventKind) String() string {
 
 // Event is one thing that happened in a run. Besides Run and Turn, the fields that its Kind does not name are zero.
 //
-// A run whose answer is saved tells its text in one TextDelta, and Answered.
+// Where there is no stream, and of what is saved, the text of an answer, a refusal or reasoning is told in one delta.
 //
 // CallAnnounced and ArgumentsComplete tell how the answer grows. They count positions as the calls arrive; where a
 // server delivers a call twice it is announced twice and decided once.

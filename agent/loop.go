@@ -80,7 +80,8 @@ type Loop struct {
 	recall registry.Handler // what the ledger knows of a call
 	serial option.RequestOption
 	reads  map[string]bool
-	each   map[string]bool // tools whose every call is meant
+	each   map[string]bool   // tools whose every call is meant
+	undoes map[string]string // and those that undo what another does
 }
 
 // New makes a loop. client is what openai.NewClient returns. The tools are complete with it: adding one afterwards
@@ -96,7 +97,7 @@ func New(client openai.Client, tools *registry.Registry, store Store, opts *Opti
 			panic(fmt.Sprintf("agent: New: tool %q needs approvals, and the store keeps none: use one that is a middleware.Approver, as sqlitestore is", t.Name))
 		}
 	}
-	l := &Loop{client: client, tools: tools, store: store, reads: map[string]bool{}, each: map[string]bool{}}
+	l := &Loop{client: client, tools: tools, store: store, reads: map[string]bool{}, each: map[string]bool{}, undoes: map[string]string{}}
 	if opts != nil {
 		l.opts = *opts
 	}
@@ -116,6 +117,7 @@ func New(client openai.Client, tools *registry.Registry, store Store, opts *Opti
 	l.recall = tools.Handler(middleware.Known(store, &once))
 	l.serial = SerialToolCalls(l.opts.Parallel...)
 	for _, t := range tools.Tools() {
+		l.undoes[t.Name] = t.Undoes
 		l.reads[t.Name], l.each[t.Name] = t.Effect == registry.Read, t.Identity == registry.ByCall || t.Effect == registry.IdempotentWrite
 	}
 	return l

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,5 +141,109 @@ func TestEqualCallsOfATurnAskOneQuestionUnlessEachIsMeant(t *testing.T) {
 				t.Errorf("%v: paid %d times, %v", identity, paid, o.err)
 			}
 		})
+	}
+}
+
+func TestADenialStandsThoughADeployAsksNoMore(t *testing.T) {
+	eachForm(t, func(t *testing.T, f form) {
+		paid := 0
+		tools := func(needs func(context.Context, payout) (bool, error)) *registry.Registry {
+			tools := registry.New()
+			registry.Add(tools, registry.Tool[payout, string]{
+				Name: "pay_out", Description: "Pay out.", Effect: registry.NonIdempotentWrite, NeedsApproval: needs,
+				Run: func(context.Context, payout) (string, error) { paid++; return "paid", nil },
+			})
+			return tools
+		}
+		call := func(id string, cents int) transcript.ToolCall {
+			return transcript.ToolCall{ID: id, Name: "pay_out", Arguments: fmt.Sprintf(`{"order":"1","cents":%d}`, cents)}
+		}
+		s := transcript.NewServer(transcript.Steps(
+			transcript.Step{Calls: []transcript.ToolCall{call("a", 5000)}},
+			transcript.Step{Calls: []transcript.ToolCall{call("b", 5000), call("c", 6000)}},
+			transcript.Step{Text: "Done."},
+		), nil)
+		st := memory()
+		before := agent.New(onceClient(s), tools(func(context.Context, payout) (bool, error) { return true, nil }), st, nil)
+		paused, _ := errors.AsType[*middleware.PausedError](f.do(t, before, run, request).err)
+		if paused == nil {
+			t.Fatal("not paused")
+		}
+		if err := before.Deny(t.Context(), paused.Waiting[0], "ann", "no receipt"); err != nil {
+			t.Fatal(err)
+		}
+		o := f.do(t, agent.New(onceClient(s), tools(nil), st, nil), run, request)
+		wantVerdicts(t, o, "1.0 pay_out refused", "2.0 pay_out refused", "2.1 pay_out executed")
+		if paid != 1 {
+			t.Errorf("paid %d times", paid)
+		}
+	})
+}
+
+func TestWhatUndoesSomethingThatWaitsIsAskedAboutWhenThatIsDone(t *testing.T) {
+	type room struct {
+		Number string `json:"number" once:"resource"`
+	}
+	eachForm(t, func(t *testing.T, f form) {
+		tools := registry.New()
+		for _, name := range []string{"book", "cancel"} {
+			undoes := map[string]string{"cancel": "book"}[name]
+			registry.Add(tools, registry.Tool[room, string]{
+				Name: name, Description: name, Effect: registry.NonIdempotentWrite, Undoes: undoes,
+				NeedsApproval: func(context.Context, room) (bool, error) { return true, nil },
+				Run:           func(context.Context, room) (string, error) { return name, nil },
+			})
+		}
+		call := func(name string) transcript.ToolCall {
+			return transcript.ToolCall{ID: name, Name: name, Arguments: `{"number":"1"}`}
+		}
+		s := transcript.NewServer(transcript.Steps(transcript.Step{Calls: []transcript.ToolCall{call("book"), call("cancel")}}, transcript.Step{Text: "Done."}), nil)
+		st := memory()
+		l := agent.New(onceClient(s), tools, st, nil)
+		for _, name := range []string{"book", "cancel"} {
+			paused, _ := errors.AsType[*middleware.PausedError](f.do(t, l, run, request).err)
+			if paused == nil || len(paused.Waiting) != 1 || paused.Waiting[0].Call.Tool != name {
+				t.Fatalf("%s: %v", name, paused)
+			}
+			if err := l.Approve(t.Context(), paused.Waiting[0], "ann", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantVerdicts(t, f.do(t, l, run, request), "1.0 book executed", "1.1 cancel executed")
+		left, err := st.Approvals(t.Context(), middleware.Pending, middleware.Approved)
+		if err != nil || len(left) > 0 {
+			t.Errorf("questions are left: %+v, %v", left, err)
+		}
+	})
+}
+
+func TestALoopOfOnesOwnIsToldAllThatWaits(t *testing.T) {
+	var b office
+	st := memory()
+	handle := b.tools().Handler(middleware.Once(st, nil))
+	var calls []string
+	for _, c := range []transcript.ToolCall{payCall("a", "1", 5000), payCall("b", "2", 500), payCall("c", "3", 6000), payCall("d", "1", 5000)} {
+		calls = append(calls, fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}`, c.ID, c.Name, quote(c.Arguments)))
+	}
+	message := `{"role":"assistant","content":null,"tool_calls":[` + strings.Join(calls, ",") + `]}`
+	answer := func() error {
+		_, err := agent.AnswerChat(t.Context(), handle, run, 1, completion(t, "tool_calls", message))
+		return err
+	}
+	paused, _ := errors.AsType[*middleware.PausedError](answer())
+	if paused == nil || len(paused.Waiting) != 2 || paused.Waiting[1].Call.Position != 2 {
+		t.Fatalf("%v", paused)
+	}
+	for _, a := range paused.Waiting {
+		d := middleware.Decision{Run: a.Call.Run, Turn: a.Call.Turn, Position: a.Call.Position, ID: a.ID, Approve: true, By: "ann"}
+		if _, err := st.Decide(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := answer(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"1 5000", "2 500", "3 6000"}, b.paid); diff != "" {
+		t.Error(diff)
 	}
 }

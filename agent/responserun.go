@@ -123,6 +123,11 @@ func (w *responseWire) read(turn int, raw json.RawMessage) (*answer, error) {
 			said = said || item.Get("phase").String() != "commentary"
 			for _, part := range item.Get("content").Array() {
 				a.text += part.Get("text").String()
+				a.aside.refusal += part.Get("refusal").String()
+			}
+		case "reasoning":
+			for _, part := range item.Get("summary").Array() {
+				a.aside.reasoning += part.Get("text").String()
 			}
 		case "computer_call", "local_shell_call", "shell_call", "apply_patch_call", "mcp_approval_request":
 			elsewhere = kind

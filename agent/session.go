@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/toolonce/toolonce/agent/journal"
@@ -31,12 +30,16 @@ type wire interface {
 type answer struct {
 	raw   json.RawMessage
 	text  string
+	aside aside
 	calls []toolCall // each once, with ids for the wire
 	final bool       // it ends the run
 	usage Usage
 	// what goes into the history: a ChatCompletionMessageParamUnion, or the items of a response
 	history any
 }
+
+// aside is what a model says beside its answer.
+type aside struct{ refusal, reasoning string }
 
 // ending is what a run has come to.
 type ending struct {
@@ -230,7 +233,7 @@ func stored(a *answer, outputs []journal.Output) []registry.Result {
 // seen counts an answer.
 func (s *session) seen(a *answer) {
 	s.report.Usage = append(s.report.Usage, a.usage)
-	s.private = append(s.private, a.text)
+	s.private = append(s.private, a.text, a.aside.refusal, a.aside.reasoning)
 	for _, c := range a.calls {
 		s.private = append(s.private, c.arguments)
 	}
@@ -316,8 +319,9 @@ func (s *session) answerCalls(ctx context.Context) error {
 	s.limit = s.over()
 	ctx = refusing(ctx, s.refuses)
 	w := &answering{
-		naming: naming{run: s.rec.Run, turn: s.turn, maxName: maxResponseName}, handle: s.handle, calls: a.calls, journaled: true,
+		naming: naming{run: s.rec.Run, turn: s.turn, maxName: maxResponseName}, handle: s.handle, calls: a.calls, journaled: true, resumed: s.report.Resumed,
 		asked: s.rec.Created, together: s.opts.Reads, read: func(tool string) bool { return s.reads[tool] }, told: s.tell, results: s.told,
+		each: s.each, undoes: s.undoes,
 	}
 	err := w.all(ctx)
 	for i, r := range w.results {
@@ -326,7 +330,9 @@ func (s *session) answerCalls(ctx context.Context) error {
 	if len(w.results) < len(a.calls) {
 		if paused, ok := errors.AsType[*middleware.PausedError](err); ok {
 			others := errors.Join(w.errs.others()...)
-			if err = s.pause(ctx, w, paused); others != nil {
+			paused = w.pause(ctx, paused)
+			s.pause(paused.Waiting, w.calls)
+			if err = paused; others != nil {
 				err = errors.Join(others, err)
 			}
 			s.wire.add(a, closed(w, "not executed: a person has not approved it yet"))
@@ -346,34 +352,15 @@ func (s *session) answerCalls(ctx context.Context) error {
 	return err
 }
 
-// pause asks for the approvals that the rest of the turn needs as well, so that a person can answer all at once. A call
-// that means what another one waits for is not asked about: it is answered by what comes of that.
-func (s *session) pause(ctx context.Context, w *answering, first *middleware.PausedError) error {
-	waiting := first.Waiting
-	for i := len(w.results) + 1; i < len(w.calls); i++ {
-		if s.means(w.calls[i], w.calls[len(w.results):i]) {
-			continue
-		}
-		_, err := w.ask(ctx, i)
-		if more, ok := errors.AsType[*middleware.PausedError](err); ok {
-			waiting = append(waiting, more.Waiting...)
-		}
-	}
+// pause tells what waits for a person.
+func (s *session) pause(waiting []middleware.Approval, calls []toolCall) {
 	for _, a := range waiting {
-		if a.Call.Position < 0 || a.Call.Position >= len(w.calls) { // a middleware of the user's has asked for something else
+		if a.Call.Position < 0 || a.Call.Position >= len(calls) { // a middleware of the user's has asked for something else
 			continue
 		}
-		c := w.calls[a.Call.Position]
+		c := calls[a.Call.Position]
 		s.send(Event{Kind: ApprovalAsked, Turn: s.turn, Position: a.Call.Position, CallID: c.id, Tool: c.name, Approval: &a})
 	}
-	return &middleware.PausedError{Waiting: waiting}
-}
-
-// means reports whether a call means the operation of one before it.
-func (s *session) means(c toolCall, before []toolCall) bool {
-	return !s.each[c.name] && slices.ContainsFunc(before, func(b toolCall) bool {
-		return b.name == c.name && equalJSON(b.arguments, c.arguments)
-	})
 }
 
 // closed answers the rest of a turn that is not answered, for a history that is gone on with elsewhere.

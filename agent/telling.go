@@ -15,8 +15,12 @@ func (s *session) tell(position int, c toolCall, r registry.Result) {
 
 // announce tells what an answer says where no stream has.
 func (s *session) announce(a *answer) {
-	if a.text != "" && !s.send(Event{Kind: TextDelta, Turn: s.turn, Text: a.text}) {
-		return
+	for _, d := range []delta{
+		{kind: reasoningDelta, text: a.aside.reasoning}, {kind: textDelta, text: a.text}, {kind: refusalDelta, text: a.aside.refusal},
+	} {
+		if d.text != "" && !s.send(eventOf(d, s.turn)) {
+			return
+		}
 	}
 	for i, c := range a.calls {
 		e := Event{Kind: CallAnnounced, Turn: s.turn, Position: i, CallID: c.id, Tool: c.name}

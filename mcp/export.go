@@ -93,7 +93,9 @@ func (o ExportOptions) handler(handle registry.Handler) mcp.ToolHandler {
 			return carry.Answer(res), nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case errors.Is(err, middleware.ErrNoTurn), errors.Is(err, middleware.ErrNoRun):
+		case errors.Is(err, middleware.ErrNoTurn):
+			return carry.Answer(call.Refused(errors.New("a person must approve this call, and nobody can be asked here; it was not done"))), nil
+		case errors.Is(err, middleware.ErrNoRun):
 			return carry.Answer(call.Refused(err)), nil
 		}
 		o.Logger.ErrorContext(ctx, "toolonce: a call could not be answered", "tool", call.Tool, "error", err)

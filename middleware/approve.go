@@ -63,7 +63,7 @@ func (g *guard) approve(ctx context.Context, c *registry.Call, claim *Claim, gen
 	asks, expires := c.Info().Repeat == registry.RepeatApproved, approvalTime
 	if claim.RepeatOf == "" || !asks {
 		needs, err := g.needsApproval(ctx, c)
-		if err != nil || !needs && !asks && !c.Info().HasApproval {
+		if err != nil || !needs && !asks && !c.Info().HasApproval && !c.Resumed {
 			return nil, err
 		}
 		if !needs { // a denial stands whatever the tool says by now

@@ -325,14 +325,24 @@ func sameCall(a *Alias, c *registry.Call) bool {
 }
 
 // undo gives the identity of an undo and the operation that it undoes: its id is part of the identity, so that book,
-// cancel, book, cancel are four operations.
+// cancel, book, cancel are four operations. Where there is more on the resource, the same call again means what it has
+// undone, and not the next thing that was there already.
 func (g *guard) undo(ctx context.Context, c *registry.Call) (identity string, target Row, err error) {
-	identity, _ = c.Operation()
+	base, fingerprint := c.Operation()
 	target, ok, err := g.find(ctx, c, Query{Tool: c.Info().Undoes, Resource: c.Resource()})
 	if err != nil || !ok { // none: it was made elsewhere, and this is an operation like any other
-		return identity, Row{}, err
+		return base, Row{}, err
 	}
-	return undoIdentity(identity, target.Operation), target, nil
+	last, ok, err := g.find(ctx, c, Query{Tool: c.Tool, Resource: c.Resource()})
+	if err != nil {
+		return "", Row{}, err
+	}
+	if ok && last.State != Released && last.Undoes != "" && last.Undoes != target.Operation && last.Fingerprint == fingerprint &&
+		last.Identity == undoIdentity(base, last.Undoes) && target.Created.Before(last.Created) {
+		target, _, err = g.find(ctx, c, Query{Operation: last.Undoes})
+		return last.Identity, target, err
+	}
+	return undoIdentity(base, target.Operation), target, nil
 }
 
 // claim is the last step before the handler.

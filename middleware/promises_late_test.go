@@ -372,3 +372,38 @@ func TestAWaiterCountsAsOneRepeatAtMostAndAsNoneWhereItBecomesTheClaimer(t *test
 		}
 	}
 }
+
+// stock is a thing of which there may be several orders.
+type stock struct {
+	SKU string `json:"sku" once:"resource"`
+	N   int    `json:"n"`
+}
+
+type stockCancel struct {
+	SKU string `json:"sku" once:"resource"`
+}
+
+func TestACancelCalledTwiceTakesBackOneOfTwo(t *testing.T) {
+	for _, turn := range []int{1, 0} { // with a count of turns, and without
+		w := newWorld(t)
+		r := registry.New()
+		registry.Add(r, registry.Tool[stock, string]{Name: "order", Effect: registry.NonIdempotentWrite, Run: func(context.Context, stock) (string, error) {
+			w.did("order")
+			return "ordered", nil
+		}})
+		registry.Add(r, registry.Tool[stockCancel, string]{Name: "cancel", Effect: registry.NonIdempotentWrite, Undoes: "order", Run: func(context.Context, stockCancel) (string, error) {
+			w.did("cancel")
+			return "cancelled", nil
+		}})
+		l := middleware.Memory()
+		h := r.Handler(middleware.Once(l, options()))
+		want(t, ask(t, h, at(turn, 0, "order", `{"sku":"x","n":1}`)), registry.Executed)
+		want(t, ask(t, h, at(turn, 1, "order", `{"sku":"x","n":2}`)), registry.Executed)
+		want(t, ask(t, h, at(turn, 2, "cancel", `{"sku":"x"}`)), registry.Executed)
+		want(t, ask(t, h, at(turn, 3, "cancel", `{"sku":"x"}`)), registry.AlreadyDone)
+		want(t, ask(t, h, at(turn, 4, "order", `{"sku":"x","n":2}`)), registry.Executed) // what was cancelled
+		want(t, ask(t, h, at(turn, 5, "cancel", `{"sku":"x"}`)), registry.Executed)      // is new
+		wantEffects(t, w, "order", 3)
+		wantEffects(t, w, "cancel", 2)
+	}
+}

@@ -43,6 +43,8 @@ type Call struct {
 	// Asked is when the user's latest message came, by the store's clock; zero where the loop cannot tell: then no repeat
 	// is made on purpose.
 	Asked time.Time
+	// Resumed: the run goes on behind a stop, before which a person may have denied an equal call, whatever its tool says now.
+	Resumed bool
 	// OnlyAsk asks for the approval that the call needs, if it needs one, and does nothing else.
 	OnlyAsk bool
 
