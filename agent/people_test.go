@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -221,11 +220,10 @@ func TestALoopOfOnesOwnIsToldAllThatWaits(t *testing.T) {
 	var b office
 	st := memory()
 	handle := b.tools().Handler(middleware.Once(st, nil))
-	var calls []string
-	for _, c := range []transcript.ToolCall{payCall("a", "1", 5000), payCall("b", "2", 500), payCall("c", "3", 6000), payCall("d", "1", 5000)} {
-		calls = append(calls, fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}`, c.ID, c.Name, quote(c.Arguments)))
+	call := func(id, order string, cents int) [3]string {
+		return [3]string{id, "pay_out", payCall(id, order, cents).Arguments}
 	}
-	message := `{"role":"assistant","content":null,"tool_calls":[` + strings.Join(calls, ",") + `]}`
+	message := calling(call("a", "1", 5000), call("b", "2", 500), call("c", "3", 6000), call("d", "1", 5000))
 	answer := func() error {
 		_, err := agent.AnswerChat(t.Context(), handle, run, 1, completion(t, "tool_calls", message))
 		return err
@@ -246,4 +244,39 @@ func TestALoopOfOnesOwnIsToldAllThatWaits(t *testing.T) {
 	if diff := cmp.Diff([]string{"1 5000", "2 500", "3 6000"}, b.paid); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func TestARepeatNeedsAMessageThatTheConversationHasNotHad(t *testing.T) {
+	eachForm(t, func(t *testing.T, f form) {
+		paid := 0
+		tools := registry.New()
+		registry.Add(tools, registry.Tool[payout, string]{
+			Name: "pay_out", Description: "Pay out.", Effect: registry.NonIdempotentWrite, Repeat: registry.RepeatFreely,
+			Run: func(context.Context, payout) (string, error) { paid++; return "paid", nil },
+		})
+		s := transcript.NewServer(func(r transcript.Request) transcript.Step {
+			switch {
+			case r.Turn == 1:
+				return transcript.Step{Calls: []transcript.ToolCall{payCall("a", "7", 500)}}
+			case r.Turn == 2 && r.Outputs()[0].Content != "paid":
+				return transcript.Step{Calls: []transcript.ToolCall{{ID: "b", Name: "pay_out", Arguments: fmt.Sprintf(`{"order":"7","cents":500,"repeat_of":%q}`, operationOf(r.Outputs()[0]))}}}
+			}
+			return transcript.Step{Text: "Done."}
+		}, nil)
+		l := agent.New(onceClient(s), tools, memory(), nil)
+		in := func(id, message string) outcome {
+			o := f.do(t, l, agent.Run{ID: id, Conversation: "chat-7"}, message)
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
+			return o
+		}
+		in("m1", "Pay order 7.")
+		wantVerdicts(t, in("m1 under another id", "Pay order 7."), "1.0 pay_out already_done", "2.0 pay_out refused")
+		wantVerdicts(t, in("m2", "Pay order 7 again."), "1.0 pay_out already_done", "2.0 pay_out executed")
+		wantVerdicts(t, in("m2 under another id", "Pay order 7 again."), "1.0 pay_out already_done", "2.0 pay_out already_done")
+		if paid != 2 {
+			t.Errorf("paid %d times", paid)
+		}
+	})
 }

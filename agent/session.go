@@ -320,7 +320,7 @@ func (s *session) answerCalls(ctx context.Context) error {
 	ctx = refusing(ctx, s.refuses)
 	w := &answering{
 		naming: naming{run: s.rec.Run, turn: s.turn, maxName: maxResponseName}, handle: s.handle, calls: a.calls, journaled: true, resumed: s.report.Resumed,
-		asked: s.rec.Created, together: s.opts.Reads, read: func(tool string) bool { return s.reads[tool] }, told: s.tell, results: s.told,
+		asked: s.asked(), together: s.opts.Reads, read: func(tool string) bool { return s.reads[tool] }, told: s.tell, results: s.told,
 		each: s.each, undoes: s.undoes,
 	}
 	err := w.all(ctx)
@@ -350,6 +350,14 @@ func (s *session) answerCalls(ctx context.Context) error {
 	s.open, s.told = nil, nil
 	s.send(Event{Kind: TurnEnded, Turn: s.turn, Usage: a.usage})
 	return err
+}
+
+// asked is when the user's latest message came: with this run, or before, where the conversation has had the same already.
+func (s *session) asked() time.Time {
+	if t := s.rec.AskedBefore; !t.IsZero() {
+		return t
+	}
+	return s.rec.Created
 }
 
 // pause tells what waits for a person.

@@ -22,6 +22,9 @@ const (
 		FROM @runs AS runs LEFT JOIN @owners AS owner ON owner.id = runs.owner WHERE namespace = $1 AND run = $2`
 	takeRun = `UPDATE @runs SET token = $4, owner = $5 WHERE id = $1 AND namespace = $2 AND token = $3 AND NOT finished`
 
+	askedBefore = `SELECT created FROM @runs WHERE namespace = $1 AND conversation = $2 AND conversation <> '' AND api = $3
+		AND input IS NOT DISTINCT FROM $4 AND id < $5 ORDER BY id LIMIT 1`
+
 	runTurns   = `SELECT number, answer FROM @turns WHERE run = $1 ORDER BY number`
 	runOutputs = `SELECT turn, position, content, verdict, operation FROM @outputs WHERE run = $1 ORDER BY turn, position`
 )
@@ -63,7 +66,7 @@ func (s *Store) begin(ctx context.Context, start journal.Start) (journal.Record,
 	s.d.held.Store(b.token, nil) // before anybody can see it in the row
 	ctx = context.WithoutCancel(ctx)
 	known, err := b.run(ctx)
-	if err == nil && known {
+	if err == nil && (known || start.Run.Conversation != "") {
 		err = b.load(ctx)
 	}
 	if err != nil || b.r.Finished {
@@ -137,6 +140,10 @@ func (b *beginning) load(ctx context.Context) error {
 	}
 	return b.s.d.read(ctx, func(x *batch) {
 		r.Turns = nil
+		if !r.Finished && r.Run.Conversation != "" {
+			x.each(askedBefore, func(rows pgx.Rows) error { return rows.Scan((*moment)(&r.AskedBefore)) },
+				pack(b.s.namespace), pack(r.Run.Conversation), pack(r.API), r.Input, b.id)
+		}
 		x.each(runTurns, func(rows pgx.Rows) error {
 			var t journal.Turn
 			err := rows.Scan(&t.Number, (*raw)(&t.Answer))

@@ -133,6 +133,7 @@ CREATE TABLE @runs (
 );
 
 CREATE UNIQUE INDEX runs_run ON @runs (namespace, run);
+CREATE INDEX runs_conversation ON @runs (namespace, conversation) WHERE conversation <> '';
 
 -- What the model answered and what it was told, byte for byte.
 CREATE TABLE @turns (

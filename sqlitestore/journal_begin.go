@@ -17,6 +17,9 @@ const (
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (namespace, run) DO NOTHING RETURNING id`
 	takeRun = `UPDATE runs SET token = +?4, owner = +?5 WHERE id = +?1 AND namespace = +?2 AND token = +?3 AND finished = 0`
 
+	askedBefore = `SELECT created FROM runs WHERE namespace = +?1 AND conversation = +?2 AND conversation <> '' AND api = +?3 AND input IS +?4 AND id < +?5
+		ORDER BY id LIMIT 1`
+
 	runTurns   = `SELECT number, answer FROM turns WHERE run = +?1 ORDER BY number`
 	runOutputs = `SELECT turn, position, content, verdict, operation FROM outputs WHERE run = +?1 ORDER BY turn, position`
 )
@@ -150,6 +153,11 @@ func (b *beginning) load(ctx context.Context) error {
 	r := &b.r
 	if r.Finished {
 		r.Token = ""
+	} else if r.Run.Conversation != "" {
+		_, err := b.s.f.one(ctx, askedBefore, []any{(*moment)(&r.AskedBefore)}, b.s.namespace, r.Run.Conversation, r.API, r.Input, b.id)
+		if err != nil {
+			return err
+		}
 	}
 	err := b.s.f.reader.each(ctx, runTurns, func(rows *sql.Rows) error {
 		var t journal.Turn

@@ -136,6 +136,7 @@ CREATE TABLE runs (
 ) STRICT;
 
 CREATE UNIQUE INDEX runs_run ON runs (namespace, run);
+CREATE INDEX runs_conversation ON runs (namespace, conversation) WHERE conversation <> '';
 -- For what must not be forgotten while a run may still ask for it.
 CREATE INDEX runs_open ON runs (namespace, run) WHERE finished = 0;
 

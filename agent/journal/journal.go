@@ -63,6 +63,9 @@ type Record struct {
 	// Finished says that the last turn is the answer of the run.
 	Finished bool
 	Created  time.Time // the store's clock
+	// AskedBefore is when the same input was first given in the conversation, by an earlier run: this one then answers no
+	// newer message. Zero where there was none, or no conversation, and for a finished run.
+	AskedBefore time.Time
 }
 
 // Entry is what one commit adds to a run: a turn, and what the model was told before it.
@@ -106,6 +109,8 @@ type Leaving struct {
 //  10. Leave stores outputs of the last turn where there are any, and gives the run up, in one transaction; outputs that
 //     are stored already stay as they are. With another token it is ErrLost.
 //  11. Runs of one namespace are unknown in another.
+//  12. Begin of a run of a conversation tells by AskedBefore when an earlier run of that, with the same API and input, was
+//     made.
 type Journal interface {
 	Begin(ctx context.Context, s Start) (Record, error)
 	// Append returns the entry as it is stored now.

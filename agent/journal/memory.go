@@ -92,7 +92,20 @@ func (j *MemoryJournal) Begin(ctx context.Context, s Start) (Record, error) {
 	}
 	r.Token, r.owner = rand.Text(), j.owner
 	j.owner.held[r.Token] = true
-	return r.copy(), nil
+	rec := r.copy()
+	rec.AskedBefore = j.askedBefore(r)
+	return rec, nil
+}
+
+// askedBefore is when the input of a run was given in its conversation before.
+func (j *MemoryJournal) askedBefore(r *memoryRun) (first time.Time) {
+	for id, other := range j.runs {
+		if id.namespace == j.namespace && other != r && r.Run.Conversation != "" && other.Run.Conversation == r.Run.Conversation && other.API == r.API &&
+			bytes.Equal(other.Input, r.Input) && other.Created.Before(r.Created) && (first.IsZero() || other.Created.Before(first)) {
+			first = other.Created
+		}
+	}
+	return first
 }
 
 // Append implements Journal.

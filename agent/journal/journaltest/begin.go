@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"slices"
+	"time"
 
 	"github.com/toolonce/toolonce/agent/journal"
 	"github.com/toolonce/toolonce/internal/suite"
@@ -21,6 +22,7 @@ func beginCases() []Case {
 			p.other(func(s *journal.Start) { s.Run.Conversation = "another chat" })
 			p.other(func(s *journal.Start) { s.Run.Conversation = "" })
 		})},
+		{"begin/an input that the conversation has had is told by its date", "12", check(beginAskedBefore)},
 		{"begin/another API is another run", "5", check(func(p *probe) { p.other(func(s *journal.Start) { s.API = "responses" }) })},
 	}
 }
@@ -42,6 +44,42 @@ func beginNew(p *probe) {
 	r := p.begin(j, s)
 	p.same("a run that says little", r, journal.Record{Start: s, Created: r.Created})
 	p.unchanged(j, "and read back", r)
+}
+
+func beginAskedBefore(p *probe) {
+	j := p.sys.Open()
+	chat := func(change func(*journal.Start)) journal.Start {
+		s := p.start()
+		s.Run.Conversation, s.Input, s.API = "a chat", []byte("do it"), "chat"
+		change(&s)
+		return s
+	}
+	asked := func(what string, s journal.Start, want time.Time) journal.Record {
+		r := p.begin(j, s)
+		if !r.AskedBefore.Equal(want) {
+			suite.Failf("%s: AskedBefore is %v, want %v", what, r.AskedBefore, want)
+		}
+		return r
+	}
+	never := time.Time{}
+	first := asked("the first run", chat(func(*journal.Start) {}), never)
+	second := asked("the same input again", chat(func(*journal.Start) {}), first.Created)
+	asked("a third time", chat(func(*journal.Start) {}), first.Created)
+	for what, change := range map[string]func(*journal.Start){
+		"another input":        func(s *journal.Start) { s.Input = []byte("do it, do it") },
+		"another conversation": func(s *journal.Start) { s.Run.Conversation = "another chat" },
+		"another API":          func(s *journal.Start) { s.API = "responses" },
+		"no conversation":      func(s *journal.Start) { s.Run.Conversation = "" },
+	} {
+		asked(what, chat(change), never)
+	}
+	if asked("no conversation, again", chat(func(s *journal.Start) { s.Run.Conversation = "" }), never); second.Run.ID == first.Run.ID {
+		suite.Failf("the runs of the case have one id")
+	}
+	p.leave(j, first)
+	p.leave(j, second)
+	asked("the first run, taken again", first.Start, never)
+	asked("the second run, taken again", second.Start, first.Created)
 }
 
 func beginTokens(p *probe) {
