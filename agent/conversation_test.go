@@ -1,10 +1,11 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/responses"
 
@@ -33,10 +34,19 @@ func (p *post) tools() *registry.Registry {
 	return tools
 }
 
+// spelt is how the model writes the same arguments in answer to what a user may say.
+var spelt = map[string]string{
+	"Did it go through?":           `{"text":"Your order is late.","to":"ann"}`,
+	"Are you sure? I see nothing.": `{ "to": "ann", "text": "Your order is late." }`,
+	"Send it, please.":             `{"to":"\u0061nn","text":"Your order is \u006cate."}`,
+	"??":                           `"{\"to\":\"ann\",\"text\":\"Your order is late.\"}"`,
+}
+
 // mailer sends the same mail once in answer to each user message.
 func mailer(r transcript.Request) transcript.Step {
 	if last := r.Messages[len(r.Messages)-1]; last.Role == "user" {
-		return transcript.Step{Calls: []transcript.ToolCall{{ID: "call_1", Name: "send_mail", Arguments: `{"to":"ann","text":"Your order is late."}`}}}
+		arguments := cmp.Or(spelt[last.Content], `{"to":"ann","text":"Your order is late."}`)
+		return transcript.Step{Calls: []transcript.ToolCall{{ID: "call_1", Name: "send_mail", Arguments: arguments}}}
 	}
 	return transcript.Step{Text: "Ann has it."}
 }
@@ -83,13 +93,13 @@ func (c *chat) say(t *testing.T, run, text string) []string {
 
 func TestAMessageThatAsksWhetherItWasDoneDoesNotDoItAgain(t *testing.T) {
 	eachAPI(t, func(t *testing.T, api string) {
-		for _, second := range []string{"Did it go through?", "Are you sure? I see nothing.", "Send it, please.", "??"} {
+		for second := range spelt {
 			for _, trimmed := range []bool{false, true} {
 				var p post
 				l := agent.New(onceClient(transcript.NewServer(mailer, &transcript.Options{RepeatedIDs: true})), p.tools(), memory(), nil)
 				c := &chat{api: api, loop: l, id: "chat-7", trimmed: trimmed}
 				got := append(c.say(t, "msg-1", "Tell Ann that her order is late."), c.say(t, "msg-2", second)...)
-				if diff := cmp.Diff([]string{"1.0 send_mail executed", "1.0 send_mail already_done"}, got); diff != "" || len(p.sent) != 1 {
+				if diff := gocmp.Diff([]string{"1.0 send_mail executed", "1.0 send_mail already_done"}, got); diff != "" || len(p.sent) != 1 {
 					t.Errorf("%q, trimmed %v: sent %q\n%s", second, trimmed, p.sent, diff)
 				}
 			}
@@ -104,7 +114,7 @@ func TestAnotherConversationIsAnotherScope(t *testing.T) {
 		for i, id := range []string{"chat-7", "chat-8", "", ""} { // without a conversation each run is one
 			c := &chat{api: api, loop: l, id: id}
 			got := c.say(t, "msg-"+string(rune('a'+i)), "Tell Ann that her order is late.")
-			if diff := cmp.Diff([]string{"1.0 send_mail executed"}, got); diff != "" || len(p.sent) != i+1 {
+			if diff := gocmp.Diff([]string{"1.0 send_mail executed"}, got); diff != "" || len(p.sent) != i+1 {
 				t.Errorf("%d sent\n%s", len(p.sent), diff)
 			}
 		}

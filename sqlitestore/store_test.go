@@ -120,6 +120,31 @@ func TestNoQueryLeavesItsNamespace(t *testing.T) {
 	}
 }
 
+func TestAnUndoIsNotDoneUnlessWhatItUndoesIsReleased(t *testing.T) {
+	s := open(t, t.TempDir()+"/once.db", nil)
+	done := func(row middleware.Row) error {
+		_, err := s.Change(t.Context(), middleware.Transition{Step: middleware.Complete, Operation: row.Operation, Token: row.Token, Result: "1", HasResult: true})
+		return err
+	}
+	booking := claimed(t, s, aClaim("run", 1))
+	check(t, done(booking))
+	c := aClaim("run", 2)
+	c.Undoes = booking.Operation
+	cancel := claimed(t, s, c)
+	check(t, s.Write("CREATE TEMP TRIGGER fails BEFORE UPDATE ON operations WHEN new.state = 'released' BEGIN SELECT RAISE(ABORT, 'disk full'); END"))
+	if err := done(cancel); err == nil {
+		t.Error("want the error of what could not be released")
+	}
+	if got := found(t, s, cancel.Operation).State; got != middleware.Running {
+		t.Errorf("the undo is %s, and what it undoes is %s", got, found(t, s, booking.Operation).State)
+	}
+	check(t, s.Write("DROP TRIGGER fails"))
+	check(t, done(cancel))
+	if got := found(t, s, booking.Operation).State; got != middleware.Released {
+		t.Errorf("what was undone is %s", got)
+	}
+}
+
 func TestAliasOfAnEarlierClaimKeepsItsCall(t *testing.T) {
 	s := open(t, t.TempDir()+"/once.db", nil)
 	first := aClaim("run", 1)
