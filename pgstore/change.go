@@ -141,6 +141,10 @@ func (c *changing) alone(ctx context.Context) (doubtful bool, err error) {
 // whole makes the step with all that comes with it, or says why it cannot be made: the row is locked before, so that it is
 // read as the step has found or left it.
 func (c *changing) whole(ctx context.Context) (doubtful bool, err error) {
+	return c.s.d.write(ctx, c.queue)
+}
+
+func (c *changing) queue(b *batch) {
 	query, args := c.step()
 	switch {
 	case query == "":
@@ -149,15 +153,13 @@ func (c *changing) whole(ctx context.Context) (doubtful bool, err error) {
 	default:
 		query += ` RETURNING id`
 	}
-	return c.s.d.write(ctx, func(b *batch) {
-		var ok bool
-		c.made, c.r = false, record{}
-		b.one(&ok, lockOperation, []any{new(number)}, c.id, pack(c.s.namespace))
-		if query != "" {
-			b.one(&c.made, query, []any{new(number)}, args...)
-		}
-		c.read(b)
-	})
+	var ok bool
+	c.made, c.r = false, record{}
+	b.one(&ok, lockOperation, []any{new(number)}, c.id, pack(c.s.namespace))
+	if query != "" {
+		b.one(&c.made, query, []any{new(number)}, args...)
+	}
+	c.read(b)
 }
 
 // finishes reports whether the step makes the operation done, and what it undoes released.

@@ -123,7 +123,7 @@ type Tool[In, Out any] struct {
 	// Undoes names the tool whose operation this one takes back, linked by the fields tagged once:"resource".
 	Undoes string
 	// Local says that all that Run changes is in the ledger's own database, in the transaction that it gets from the store
-	// (sqlitestore.Tx): that and the result are committed together, so that there is no unclear outcome. Run must be short,
+	// (sqlitestore.Tx, pgstore.Tx): that and the result are committed together, so that there is no unclear outcome. Run must be short,
 	// call nothing over a network, and not end the transaction. After an error or a panic nothing of it stays. For a
 	// NonIdempotentWrite without Lookup and Recovery.
 	Local bool

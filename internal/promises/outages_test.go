@@ -38,7 +38,7 @@ var outages = []group{
 				says:  "An effect in the store's own database happens exactly once: it is committed with its result, or nothing of it stays.",
 				rests: "`Local: true`: the handler runs in the transaction that makes its row done",
 				shown: []string{
-					"sqlitestore.TestWhatALocalToolChangesStaysWithItsResult", "sqlitestore.TestOfALocalToolThatFailsNothingStays", "sqlitestore.TestOfALocalToolWhoseCommitFailsNothingStays",
+					"sqlitestore.TestWhatALocalToolChangesStaysWithItsResult", "pgstore.TestWhatALocalToolChangesStaysWithItsResult", "sqlitestore.TestOfALocalToolThatFailsNothingStays", "sqlitestore.TestOfALocalToolWhoseCommitFailsNothingStays",
 					"sqlitestore.TestOfALocalToolThatIsKeptFromRunningNothingStays", "sqlitestore.TestALocalToolThatEndsItsTransactionIsInDoubt", "sqlitestore.TestKilledAtEachPointTheOutcomeIsExact",
 				},
 			},
