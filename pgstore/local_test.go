@@ -68,13 +68,16 @@ func TestWhatALocalToolChangesStaysWithItsResult(t *testing.T) {
 	th := newTheatre(t)
 	var after context.Context
 	var kept pgstore.Querier
+	seen := -1
+	look := func() { seen = count(t, th.place, "seats") }
 	th.want(t, func(ctx context.Context, tx pgstore.Querier) (string, error) {
-		if n := count(t, th.place, "seats"); n != 0 {
-			t.Errorf("%d seats are seen outside before it is done", n)
-		}
+		look()
 		after, kept = ctx, tx
 		return "booked", nil
 	}, registry.Executed, middleware.Done, 1)
+	if seen != 0 {
+		t.Errorf("%d seats are seen outside before it is done", seen)
+	}
 	th.want(t, booked, registry.AlreadyDone, middleware.Done, 1)
 	if _, err := pgstore.Tx(after); err == nil {
 		t.Error("there is a transaction after the tool has returned")
