@@ -34,7 +34,7 @@ field: ## check the verdicts on saved transcripts, in TOOLONCE_FIELD_DATA
 crash: export TOOLONCE_KILLS := $(or $(TOOLONCE_KILLS),1000)
 crash: export TOOLONCE_TABLE := $(abspath $(TOOLONCE_TABLE))
 crash: ## kill real processes at every point of a guarded call and of a run, TOOLONCE_KILLS of them in a matrix
-	go test -count=1 -v -run '^TestKilled' ./sqlitestore ./agent
+	go test -count=1 -v -run '^TestKilled' ./sqlitestore ./pgstore ./agent
 	cd mcp && go test -count=1 -v -run '^TestKilled' ./cmd/toolonce-gateway
 	go test -count=1 -timeout 30m -v -run '^TestKilled' ./internal/crash
 
@@ -49,13 +49,13 @@ fuzz: ## try odd inputs, FUZZTIME (20s) on each target
 
 histories: export TOOLONCE_SEEDS := $(or $(TOOLONCE_SEEDS),1000)
 histories: ## check what stores do under concurrency, on TOOLONCE_SEEDS histories each
-	go test -count=1 -timeout 60m -v -run '^TestHistories' ./internal/history ./sqlitestore
+	go test -count=1 -timeout 60m -v -run '^TestHistories' ./internal/history ./sqlitestore ./pgstore
 
 mutants: ## build the guard, the stores and the loop with one fault each, and show that a test catches each
 	@go run ./internal/mutants
 
 bench: ## measure, each figure beside its floor
-	go test -run '^$$' -bench . -benchtime 2s ./registry/... ./middleware ./sqlitestore ./agent
+	go test -run '^$$' -bench . -benchtime 2s ./registry/... ./middleware ./sqlitestore ./pgstore ./agent
 
 demo: ## tell the story of one refund, without and with the guard
 	go run ./examples/refund-bot
