@@ -18,6 +18,7 @@ func repeatCases() []Case {
 			p.notRepeated(l, p.expired(l).Operation)
 		})},
 		{"repeat/of the expired row whose place it takes is not won", "3", check(repeatExpired)},
+		{"repeat/is counted by its claim, though nothing else has meant its identity", "15", check(repeatCounted)},
 		{"namespaces/a repeat on purpose does not cross", "16", check(repeatNamespace)},
 	}
 	for _, s := range allStates {
@@ -89,6 +90,19 @@ func repeatExpired(p *probe) {
 	c := p.claimAs(row.Identity)
 	c.Seen, c.RepeatOf = row, row.Operation
 	p.same("what stood in the way", row, p.refused(l, c))
+}
+
+func repeatCounted(p *probe) {
+	l := p.sys.Open()
+	c := p.claim()
+	c.RepeatOf = p.become(l, p.second(l), middleware.Done).Operation
+	c.Repeat = true
+	row := p.win(l, c)
+	suite.Want("Repeats of a claim that repeats", row.Repeats, 1)
+	p.repeats(l, "run", row.Operation, 1)
+	p.repeats(l, "another run", row.Operation, 0)
+	suite.Want("Repeats by the place of the call", p.found(l, place(c.Call), row.Operation).Repeats, 1)
+	p.note(l, row.Operation, p.claim().Call, 2)
 }
 
 func repeatNamespace(p *probe) {
