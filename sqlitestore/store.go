@@ -99,6 +99,9 @@ func (s *Store) Namespaces(ctx context.Context) ([]string, error) {
 	return names, s.f.wrap("listing namespaces of", err)
 }
 
+// Commits is how many commits this process has made in the file, for measuring: writes that wait share one.
+func (s *Store) Commits() int64 { return s.f.writer.commits.Load() }
+
 // Handlers is the record of what this process runs under claims of the store, whatever the namespace.
 func (s *Store) Handlers() *middleware.Handlers { return &s.f.handlers }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,8 @@ type writer struct {
 	db      *sql.DB
 	timeout time.Duration
 	ctx     context.Context // never ends
+
+	commits atomic.Int64
 
 	mu      sync.Mutex
 	led     bool     // somebody has what follows
@@ -249,7 +252,9 @@ func (w *writer) one(r *write) {
 	}
 	if r.err != nil {
 		w.rollBack(x)
+		return
 	}
+	w.commits.Add(1)
 }
 
 // together makes several writes in the transaction that is open. It is false where nothing of them stays, because the
@@ -266,6 +271,7 @@ func (w *writer) together(batch []*write) bool {
 		w.rollBack(x)
 		return false
 	}
+	w.commits.Add(1)
 	return true
 }
 

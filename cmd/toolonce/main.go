@@ -8,6 +8,7 @@
 //	toolonce approve -store sqlite:once.db APPROVAL --by ann --why "the photos show it"
 //	toolonce deny    -store sqlite:once.db RUN TURN.POSITION --by ann --why "no receipt"
 //	toolonce audit   -tools tools.json runs.jsonl.gz
+//	toolonce bench   -store sqlite:once.db
 //
 // It exits with 0 when it did what was asked, with 1 when it was refused or failed, and with 2 when it was called wrongly.
 // What is refused changes nothing, except that an operation whose process has died may be in doubt after it.
@@ -40,6 +41,7 @@ var verbs = []verb{
 	{"approve", callArgs, "let a call run that waits", decideVerb("approve")},
 	{"deny", callArgs, "refuse a call that waits", decideVerb("deny")},
 	{"audit", "FILE…", "say what the guard would have done on saved runs", nil}, // without a store
+	{"bench", "", "measure what the disk or the database of a store carries", nil},
 }
 
 // action does what a verb is for.
@@ -106,7 +108,10 @@ func usage(w io.Writer) {
 }
 
 func (v verb) run(e *env, args []string) error {
-	if v.make == nil {
+	switch {
+	case v.name == "bench":
+		return bench(e, args)
+	case v.make == nil:
 		return audit(e, args)
 	}
 	fs := flag.NewFlagSet(v.name, flag.ContinueOnError)

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/toolonce/toolonce/internal/pgtest"
 	"github.com/toolonce/toolonce/middleware"
@@ -41,4 +44,18 @@ func TestOnPostgreSQLWhatIsInDoubtIsFoundAndSettled(t *testing.T) {
 	if _, out, errs := f.call("ops"); strings.Contains(out+errs, "hidden") {
 		t.Error(out, errs)
 	}
+}
+
+// schemas counts those that measuring has made.
+func schemas(t *testing.T, dsn string) (n int) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.QueryRow(t.Context(), `SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'toolonce\_bench\_%'`).Scan(&n)
+	if err := errors.Join(err, c.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/mattn/go-sqlite3" // for the floor
+
+	"github.com/toolonce/toolonce/pgstore"
+	"github.com/toolonce/toolonce/sqlitestore"
+)
+
+// newGround makes a store beside the one that is named: in the same folder, or in the same database.
+func newGround(ctx context.Context, named string) (*ground, error) {
+	kind, where, _ := strings.Cut(named, ":")
+	switch kind {
+	case "sqlite":
+		return sqliteGround(ctx, where)
+	case "postgres", "postgresql":
+		if strings.HasPrefix(where, "//") {
+			where = named
+		}
+		return postgresGround(ctx, where)
+	case "":
+		return nil, usagef("no store: say -store %s, or set TOOLONCE_STORE", storeForms)
+	default:
+		return nil, usagef("store %q is of no known kind: say %s", kind, storeForms)
+	}
+}
+
+func sqliteGround(ctx context.Context, path string) (g *ground, err error) {
+	dir, err := os.MkdirTemp(filepath.Dir(path), "toolonce-bench-")
+	if err != nil {
+		return nil, err
+	}
+	clears := []func() error{func() error { return os.RemoveAll(dir) }}
+	clear := func() (err error) {
+		for i := range clears {
+			err = errors.Join(err, clears[len(clears)-1-i]())
+		}
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, clear())
+		}
+	}()
+	s, err := sqlitestore.Open(filepath.Join(dir, "once.db"), nil)
+	if err != nil {
+		return nil, err
+	}
+	clears = append(clears, s.Close)
+	raw, err := os.Create(filepath.Join(dir, "raw"))
+	if err != nil {
+		return nil, err
+	}
+	clears = append(clears, raw.Close)
+	block := make([]byte, 4096)
+	u := url.URL{Scheme: "file", Path: filepath.Join(dir, "floor.db"), RawQuery: "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate"}
+	db, err := sql.Open("sqlite3", u.String())
+	if err != nil {
+		return nil, err
+	}
+	clears = append(clears, db.Close)
+	db.SetMaxOpenConns(1)
+	floor, done, err := sqliteFloor(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	clears = append(clears, done)
+	return &ground{
+		kind: "sqlite", store: s, floor: floor, clear: clear,
+		fsync: func() error {
+			_, err := raw.WriteAt(block, 0)
+			return errors.Join(err, raw.Sync())
+		},
+		commits: func() (int64, error) { return s.Commits(), nil },
+		bytes: func() (n int64, err error) { // as it will be when the log is moved into the file
+			u.Path, u.RawQuery = filepath.Join(dir, "once.db"), "mode=ro"
+			db, err := sql.Open("sqlite3", u.String())
+			if err != nil {
+				return 0, err
+			}
+			err = db.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(&n)
+			return n, errors.Join(err, db.Close())
+		},
+	}, nil
+}
+
+func sqliteFloor(ctx context.Context, db *sql.DB) (floor, done func() error, err error) {
+	if _, err := db.ExecContext(ctx, `CREATE TABLE done (id INTEGER PRIMARY KEY, identity BLOB NOT NULL UNIQUE, state TEXT NOT NULL, input BLOB, result TEXT)`); err != nil {
+		return nil, nil, err
+	}
+	insert, err := db.PrepareContext(ctx, `INSERT INTO done (identity, state, input) VALUES (?, 'running', ?)`)
+	if err != nil {
+		return nil, nil, err
+	}
+	update, err := db.PrepareContext(ctx, `UPDATE done SET state = 'done', result = ? WHERE id = ? AND state = 'running'`)
+	if err != nil {
+		return nil, nil, errors.Join(err, insert.Close())
+	}
+	input, result := make([]byte, 100), strings.Repeat("r", 200)
+	return func() error {
+		r, err := insert.ExecContext(ctx, identity(), input)
+		if err != nil {
+			return err
+		}
+		id, err := r.LastInsertId()
+		if err == nil {
+			_, err = update.ExecContext(ctx, result, id)
+		}
+		return err
+	}, func() error { return errors.Join(insert.Close(), update.Close()) }, nil
+}
+
+func identity() []byte {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails
+	return b
+}
+
+func postgresGround(ctx context.Context, dsn string) (g *ground, err error) {
+	lasting := context.WithoutCancel(ctx)
+	schema := "toolonce_bench_" + strings.ToLower(rand.Text()[:8])
+	s, err := pgstore.Open(ctx, dsn, &pgstore.Options{Schema: schema})
+	if err != nil {
+		return nil, err
+	}
+	c, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	clear := func() error {
+		err := s.Close()
+		_, dropErr := c.Exec(lasting, "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize()+" CASCADE")
+		return errors.Join(err, dropErr, c.Close(lasting))
+	}
+	table := pgx.Identifier{schema, "floor"}.Sanitize()
+	if _, err = c.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, identity bytea NOT NULL UNIQUE, state text NOT NULL, input bytea, result text)`, table)); err != nil {
+		return nil, errors.Join(err, clear())
+	}
+	input, result := make([]byte, 100), strings.Repeat("r", 200)
+	insert := fmt.Sprintf(`INSERT INTO %s (identity, state, input) VALUES ($1, 'running', $2) RETURNING id`, table)
+	return &ground{
+		kind: "postgres", store: s, clear: clear,
+		fsync: func() error {
+			_, err := c.Exec(ctx, fmt.Sprintf(`INSERT INTO %s (identity, state) VALUES ($1, '')`, table), identity())
+			return err
+		},
+		floor: func() error {
+			var id int64
+			if err := c.QueryRow(ctx, insert, identity(), input).Scan(&id); err != nil {
+				return err
+			}
+			_, err := c.Exec(ctx, fmt.Sprintf(`UPDATE %s SET state = 'done', result = $1 WHERE id = $2 AND state = 'running'`, table), result, id)
+			return err
+		},
+		commits: func() (n int64, err error) {
+			time.Sleep(1100 * time.Millisecond) // the server counts every second
+			err = c.QueryRow(ctx, `SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()`).Scan(&n)
+			return n, err
+		},
+		bytes: func() (n int64, err error) {
+			err = c.QueryRow(ctx, `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class WHERE relkind = 'r' AND relnamespace = $1::regnamespace`,
+				pgx.Identifier{schema}.Sanitize()).Scan(&n)
+			return n, err
+		},
+	}, nil
+}
