@@ -57,7 +57,7 @@ func (a *Approval) Closed() string {
 	case a.State == Pending && !a.Now.Before(a.Expires):
 		return "the question has expired at " + at(a.Expires) + ": start the run again, and it is asked anew"
 	case a.State == Pending:
-		return "nobody waits for an answer any more: it is being done, or is done"
+		return "nobody waits for an answer any more: the call is answered, or it is being done"
 	case a.State == Spent:
 		return fmt.Sprintf("%s has approved it at %s, and it was claimed: operation %s", a.By, at(a.Decided), a.Operation)
 	default:

@@ -35,9 +35,11 @@ const (
 	atQuestion   = `namespace = $1 AND run = $2 AND turn = $3 AND position = $4`
 	lockQuestion = `SELECT id FROM @approvals WHERE ` + atQuestion + ` ORDER BY number FOR UPDATE`
 	openQuestion = atQuestion + ` AND state = 'pending' AND expires > statement_timestamp() AND NOT ` + moot
-	// moot is a question that nobody waits for any more: somebody does it, or has done it.
-	moot = `EXISTS (SELECT 1 FROM @operations AS operations WHERE operations.namespace = approvals.namespace AND operations.identity = approvals.identity
-		AND released = 0 AND operations.state <> 'free' AND (operations.expires IS NULL OR operations.expires > statement_timestamp()))`
+	// moot is a question that nobody waits for any more: the call is answered, or somebody does it or has done it.
+	moot = `(EXISTS (SELECT 1 FROM @runs AS runs JOIN @outputs AS outputs ON outputs.run = runs.id WHERE runs.namespace = approvals.namespace
+			AND runs.run = approvals.run AND outputs.turn = approvals.turn AND outputs.position = approvals.position)
+		OR EXISTS (SELECT 1 FROM @operations AS operations WHERE operations.namespace = approvals.namespace AND operations.identity = approvals.identity
+		AND released = 0 AND operations.state <> 'free' AND (operations.expires IS NULL OR operations.expires > statement_timestamp())))`
 	decideApproval = `UPDATE @approvals AS approvals SET state = $6, decided = statement_timestamp(), decided_by = $7, why = $8
 		WHERE ` + openQuestion + ` AND (id = $5 OR $5 = '' AND (SELECT count(*) FROM @approvals AS approvals WHERE ` + openQuestion + `) = 1)
 		RETURNING ` + approvalColumns

@@ -2,9 +2,11 @@ package pgstore_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/toolonce/toolonce/agent/journal"
 	"github.com/toolonce/toolonce/agent/journal/journaltest"
+	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/pgstore"
 	"github.com/toolonce/toolonce/registry"
 )
@@ -40,4 +42,23 @@ func appended(tb testing.TB, s *pgstore.Store, r journal.Record, turn int, outpu
 	tb.Helper()
 	_, err := s.Append(tb.Context(), journal.Entry{Run: r.Run.ID, Token: r.Token, Turn: journal.Turn{Number: turn, Answer: []byte("{}")}, Outputs: outputs})
 	check(tb, err)
+}
+
+func TestAQuestionAboutACallThatIsAnsweredIsClosed(t *testing.T) {
+	s := fresh(t).open(t)
+	c := aClaim("run", 1)
+	_, err := s.Ask(t.Context(), middleware.Approval{Call: c.Call, Identity: c.Identity, Input: c.Input}, time.Hour)
+	check(t, err)
+	r, err := s.Begin(t.Context(), journal.Start{Run: registry.Run{ID: "run"}, API: "chat", Input: []byte("digest")})
+	check(t, err)
+	_, err = s.Append(t.Context(), journal.Entry{Run: "run", Token: r.Token, Turn: journal.Turn{Number: 1, Answer: []byte("{}")}})
+	check(t, err)
+	for _, want := range []int{1, 0} {
+		if all, err := s.Approvals(t.Context(), middleware.Pending); err != nil || len(all) != want {
+			t.Errorf("%d are pending, want %d, %v", len(all), want, err)
+		}
+		if want == 1 { // a limit was in the way, and what the model is told of that is stored
+			check(t, s.Leave(t.Context(), journal.Leaving{Run: "run", Token: r.Token, Turn: 1, Outputs: []journal.Output{{Content: "limit", Verdict: registry.Refused}}}))
+		}
+	}
 }

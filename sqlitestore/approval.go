@@ -30,9 +30,12 @@ const (
 		WHERE id = +?11 AND state = 'approved' AND ` + equalCall + ` AND ` + bound
 
 	atQuestion   = `namespace = +?1 AND run = +?2 AND turn = +?3 AND position = +?4`
-	openQuestion = atQuestion + ` AND state = 'pending' AND expires > +?5 AND NOT ` + moot + `?5))`
-	// moot is a question that nobody waits for any more: somebody does it, or has done it. What comes next is the time.
-	moot = `EXISTS (SELECT 1 FROM operations WHERE operations.namespace = approvals.namespace AND operations.identity = approvals.identity
+	openQuestion = atQuestion + ` AND state = 'pending' AND expires > +?5 AND NOT ` + moot + `?5)))`
+	// moot is a question that nobody waits for any more: the call is answered, or somebody does it or has done it. What comes
+	// next is the time.
+	moot = `(EXISTS (SELECT 1 FROM runs JOIN outputs ON outputs.run = runs.id WHERE runs.namespace = approvals.namespace AND runs.run = approvals.run
+			AND outputs.turn = approvals.turn AND outputs.position = approvals.position)
+		OR EXISTS (SELECT 1 FROM operations WHERE operations.namespace = approvals.namespace AND operations.identity = approvals.identity
 		AND released = 0 AND operations.state <> 'free' AND (operations.expires = 0 OR operations.expires > +`
 	decideApproval = `UPDATE approvals SET state = +?7, decided = +?5, decided_by = +?8, why = +?9
 		WHERE ` + openQuestion + ` AND (id = +?6 OR ?6 = '' AND (SELECT count(*) FROM approvals WHERE ` + openQuestion + `) = 1)
@@ -129,7 +132,7 @@ func (s *Store) Approvals(ctx context.Context, states ...middleware.ApprovalStat
 func listingApprovals(states []middleware.ApprovalState) string {
 	query := `SELECT ` + approvalColumns + ` FROM approvals WHERE namespace = +?1`
 	if len(states) > 0 {
-		query += ` AND (state <> 'pending' OR NOT ` + moot + `?2)))`
+		query += ` AND (state <> 'pending' OR NOT ` + moot + `?2))))`
 		var in []string
 		for _, st := range states {
 			switch st {

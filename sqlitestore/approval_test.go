@@ -3,13 +3,16 @@
 package sqlitestore_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolonce/toolonce/agent/journal"
 	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/registry"
 )
 
 func aQuestion(run string) middleware.Approval {
@@ -74,5 +77,28 @@ func TestErrorsOfApprovalsDoNotTellWhatWasAsked(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "4111") || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), a.Call.CallID) {
 			t.Errorf("the error says %v", err)
 		}
+	}
+}
+
+func TestAQuestionAboutACallThatIsAnsweredIsClosed(t *testing.T) {
+	s := open(t, t.TempDir()+"/once.db", nil)
+	c := aClaim("run", 1)
+	a, err := s.Ask(t.Context(), middleware.Approval{Call: c.Call, Identity: c.Identity, Input: c.Input}, time.Hour)
+	check(t, err)
+	r, err := s.Begin(t.Context(), aStart("run"))
+	check(t, err)
+	_, err = s.Append(t.Context(), journal.Entry{Run: "run", Token: r.Token, Turn: journal.Turn{Number: 1, Answer: []byte("{}")}})
+	check(t, err)
+	if all, err := s.Approvals(t.Context(), middleware.Pending); err != nil || len(all) != 1 {
+		t.Fatalf("%d are pending before, %v", len(all), err)
+	}
+	// A limit was in the way, and what the model is told of that is stored.
+	check(t, s.Leave(t.Context(), journal.Leaving{Run: "run", Token: r.Token, Turn: 1, Outputs: []journal.Output{{Content: "limit", Verdict: registry.Refused}}}))
+	all, err := s.Approvals(t.Context(), middleware.Pending)
+	if err != nil || len(all) != 0 {
+		t.Errorf("%d are pending, %v", len(all), err)
+	}
+	if _, err := s.Decide(t.Context(), middleware.Decision{Run: "run", Turn: 1, ID: a.ID, Approve: true, By: "ann"}); !errors.Is(err, middleware.ErrLost) {
+		t.Errorf("approving it: %v", err)
 	}
 }
