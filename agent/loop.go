@@ -85,14 +85,21 @@ type Loop struct {
 }
 
 // New makes a loop. client is what openai.NewClient returns. The tools are complete with it: adding one afterwards
-// panics. It panics on a nil registry or store, and where a tool needs approvals that the store cannot keep. opts may be
+// panics. It panics on a nil registry or store, where a tool needs approvals that the store cannot keep, and where one is
+// Local and the store has no transactions. opts may be
 // nil.
 func New(client openai.Client, tools *registry.Registry, store Store, opts *Options) *Loop {
 	if tools == nil || store == nil {
 		panic("agent: New needs a registry and a store: sqlitestore.Open for production")
 	}
 	_, asks := store.(middleware.Approver)
+	_, transacts := store.(interface {
+		Within(context.Context, func(context.Context) (middleware.Transition, error)) (middleware.Row, error)
+	})
 	for _, t := range tools.Tools() {
+		if t.Local && !transacts {
+			panic(fmt.Sprintf("agent: New: tool %q is Local, and the store runs no tool in a transaction: use sqlitestore or pgstore", t.Name))
+		}
 		if !asks && (t.HasApproval || t.Repeat == registry.RepeatApproved) {
 			panic(fmt.Sprintf("agent: New: tool %q needs approvals, and the store keeps none: use one that is a middleware.Approver, as sqlitestore is", t.Name))
 		}

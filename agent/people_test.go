@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
 
 	"github.com/toolonce/toolonce/agent"
 	"github.com/toolonce/toolonce/middleware"
@@ -279,4 +282,33 @@ func TestARepeatNeedsAMessageThatTheConversationHasNotHad(t *testing.T) {
 			t.Errorf("paid %d times", paid)
 		}
 	})
+}
+
+func TestAToolThatMayBeRepeatedSaysHow(t *testing.T) {
+	for rule, says := range map[registry.RepeatRule]string{registry.RepeatNever: "say that it was not done again", registry.RepeatFreely: "in repeat_of"} {
+		tools := registry.New()
+		registry.Add(tools, registry.Tool[payout, string]{
+			Name: "pay_out", Effect: registry.NonIdempotentWrite, Repeat: rule, Run: func(context.Context, payout) (string, error) { return "paid", nil },
+		})
+		handle := tools.Handler(middleware.Once(middleware.Memory(), nil))
+		for turn, want := range []string{"", says} {
+			res, err := handle(t.Context(), &registry.Call{Run: run, Turn: turn + 1, Tool: "pay_out", Arguments: `{"order":"1","cents":5}`})
+			if err != nil || !strings.Contains(res.Content, want) {
+				t.Errorf("%s, %v, want %q", res.Content, err, want)
+			}
+		}
+	}
+}
+
+func TestALocalToolNeedsAStoreWithTransactions(t *testing.T) {
+	tools := registry.New()
+	registry.Add(tools, registry.Tool[payout, string]{
+		Name: "pay_out", Effect: registry.NonIdempotentWrite, Local: true, Run: func(context.Context, payout) (string, error) { return "paid", nil },
+	})
+	defer func() {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, "pay_out") || !strings.Contains(text, "Local") {
+			t.Errorf("%s", text)
+		}
+	}()
+	agent.New(openai.NewClient(option.WithAPIKey("any")), tools, memory(), nil)
 }

@@ -1,14 +1,17 @@
 package agent
 
 import (
+	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 )
 
-// Servers quote what they were sent, whole or in part, as it is or escaped. What they say goes into error texts without
-// that: every run of window bytes that a private text has too, and every value of its JSON that is not too short to tell.
+// Servers quote what they were sent, whole or in part, as it is or escaped, more than once where it was escaped before. What
+// they say goes into error texts with all escapes undone, and without that: every run of window bytes that a private text
+// has too, and every value of its JSON that is not too short to tell.
 const (
 	window      = 12
 	shortest    = 4       // bytes of a value
@@ -37,7 +40,7 @@ func textsOf(raw string) (texts []string) {
 
 // withoutTexts takes private texts out of s, and cuts it.
 func withoutTexts(s string, texts []string) string {
-	s = s[:min(len(s), maxSaid)]
+	s = unescaped(s[:min(len(s), maxSaid)])
 	r := redaction{s: s, marked: make([]bool, len(s)), at: map[string][]int{}}
 	for i := 0; i+window <= len(s); i++ {
 		r.at[s[i:i+window]] = append(r.at[s[i:i+window]], i)
@@ -47,8 +50,48 @@ func withoutTexts(s string, texts []string) string {
 		left -= len(t)
 		r.windows(t)
 		r.values(t)
+		if plain := unescaped(t); plain != t {
+			r.windows(plain)
+			r.values(plain)
+		}
 	}
-	return clipText(r.text())
+	return clipText(oneLine(r.text()))
+}
+
+// maxEscapes is how often a text may have been escaped.
+const maxEscapes = 5
+
+// unescaped undoes the escapes of JSON, and of what is JSON inside of JSON.
+func unescaped(s string) string {
+	for range maxEscapes {
+		plain := escape.ReplaceAllStringFunc(s, func(e string) string {
+			switch e[1] {
+			case 'n', 'r', 't', 'b', 'f':
+				return map[byte]string{'n': "\n", 'r': "\r", 't': "\t", 'b': "\b", 'f': "\f"}[e[1]]
+			case 'u':
+				return gjson.Parse(`"` + e + `"`).String()
+			}
+			return e[1:]
+		})
+		if plain == s {
+			break
+		}
+		s = plain
+	}
+	return s
+}
+
+// escape is one; two halves of a character are one.
+var escape = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\["\\/nrtbf]`)
+
+// oneLine has blanks in place of control characters.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // redaction is a text in which some bytes are marked as private.
@@ -83,6 +126,9 @@ func (r *redaction) values(t string) {
 		})
 	case v.Type == gjson.String || v.Type == gjson.Number:
 		r.value(v.String())
+		if inner := v.String(); v.Type == gjson.String && object(inner) {
+			r.values(inner)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (g *guard) doneAnswer(c *registry.Call, row *Row, same bool, repeats int) r
 	}
 	e := registry.Envelope{
 		Status: registry.AlreadyDone, Operation: row.Operation, Tool: row.Tool, DoneAt: row.DoneAt, Repeats: repeats,
-		Note: fmt.Sprintf("This was done at %s. Do not retry it. If the user asked for a second one, say that it was not done again.", row.DoneAt.UTC().Format(time.RFC3339)),
+		Note: fmt.Sprintf("This was done at %s. Do not retry it. %s", row.DoneAt.UTC().Format(time.RFC3339), second(c)),
 	}
 	switch {
 	case !row.HasResult:
@@ -48,6 +48,14 @@ func (g *guard) doneAnswer(c *registry.Call, row *Row, same bool, repeats int) r
 		e.Output = g.embed(row.Result)
 	}
 	return e.Result()
+}
+
+// second says what to do where the user asked for a second one.
+func second(c *registry.Call) string {
+	if c.Info() != nil && c.Info().Repeat != registry.RepeatNever && c.RepeatOf() == "" {
+		return "Only if the user has asked for a second one since, call it again with this operation in repeat_of."
+	}
+	return "If the user asked for a second one, say that it was not done again."
 }
 
 // sharesResult reports whether a repeat may read the first result.

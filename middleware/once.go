@@ -177,7 +177,7 @@ func (g *guard) handle(ctx context.Context, c *registry.Call) (registry.Result, 
 	case info != nil && c.Turn == 0 && info.Identity == registry.ByCall && c.Refusal() == nil:
 		return registry.Result{}, ErrNoTurn
 	case info != nil && info.Local && !g.transacts():
-		return registry.Result{}, fmt.Errorf("middleware: tool %s is Local, and the ledger runs no tool in a transaction: use one that does, as sqlitestore", c.Tool)
+		return registry.Result{}, fmt.Errorf("middleware: tool %s is Local, and the ledger runs no tool in a transaction: use one that does, as sqlitestore and pgstore", c.Tool)
 	case info != nil && reruns(info) && info.KeyWindow <= g.Margin:
 		return registry.Result{}, fmt.Errorf("middleware: tool %s: its KeyWindow %v is not longer than OnceOptions.Margin %v: nothing could be sent inside it", c.Tool, info.KeyWindow, g.Margin)
 	}

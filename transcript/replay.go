@@ -97,6 +97,9 @@ func (r *replay) decide(ctx context.Context, handle registry.Handler, run string
 	var e registry.Envelope
 	if json.Unmarshal([]byte(res.Content), &e) == nil {
 		d.Reason = or(e.Reason, strings.Join(e.Fields, ", "))
+		if e.Path != "" {
+			d.Reason = e.Path + " " + d.Reason
+		}
 	}
 	return d, nil
 }

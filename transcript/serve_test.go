@@ -1,6 +1,7 @@
 package transcript_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -127,6 +128,29 @@ func TestServeTellsOfAMessageThatIsNotSaved(t *testing.T) {
 	}
 	if got := f.end(); !strings.HasSuffix(got[0], "run note turn 1:\n\tmessages[1]: not saved, sent {\"content\":\"Now.\",\"role\":\"user\"}") {
 		t.Errorf("errors %q", got)
+	}
+}
+
+func TestServeTakesAnEnvelopeForTheSameThoughItsIDAndTimesDiffer(t *testing.T) {
+	envelope := func(operation, at, result string) string {
+		return fmt.Sprintf(`{"toolonce":1,"status":"already_done","operation":%q,"tool":"add_note","first_done_at":%q,"repeats":1,"result":%q,"note":"This was done at %s."}`, operation, at, result, at)
+	}
+	run := func(output string) string {
+		b, err := json.Marshal(output)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Replace(savedNote, `"noted it"`, string(b), 1)
+	}
+	path := saved(t, run(envelope("op_1", "2026-01-01T00:00:00Z", "noted")))
+	f := &fakeT{}
+	got := noteLoop(t, inProcess(transcript.Serve(f, path)), "Note it.", envelope("op_2", "2026-02-02T00:00:00Z", "noted"))
+	check(t, "answer", got, "Done.")
+	check(t, "errors", f.end(), []string(nil))
+	f = &fakeT{}
+	noteLoop(t, inProcess(transcript.Serve(f, path)), "Note it.", envelope("op_2", "2026-02-02T00:00:00Z", "something else"))
+	if errs := f.end(); len(errs) == 0 {
+		t.Error("another result is taken for the same")
 	}
 }
 

@@ -23,7 +23,7 @@ func decideVerb(name string) func(*flag.FlagSet) action {
 		fs.StringVar(&d.By, "by", "", "your `name`, which is kept (required)")
 		fs.StringVar(&d.Why, "why", "", "the reason, which is kept; of a denial the model is told it: `text` (required)")
 		return func(ctx context.Context, e *env, args []string) error {
-			if d.By == "" || d.Why == "" {
+			if strings.TrimSpace(d.By) == "" || strings.TrimSpace(d.Why) == "" {
 				return usagef("%s: say who decides it and why: --by NAME --why TEXT", name)
 			}
 			return e.decide(ctx, args, d)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/toolonce/toolonce/middleware"
@@ -40,7 +41,7 @@ func (v verdict) check() error {
 	switch {
 	case v.happened == v.didNotHappen:
 		return usagef("resolve: say one of --happened and --did-not-happen")
-	case v.by == "" || v.why == "":
+	case strings.TrimSpace(v.by) == "" || strings.TrimSpace(v.why) == "":
 		return usagef("resolve: say who settles it and why: --by NAME --why TEXT")
 	case v.result != "" && !v.happened:
 		return usagef("resolve: --result goes with --happened: what did not happen has none")

@@ -44,8 +44,8 @@ var arguments = []group{
 				says:  "Arguments, results and keys of users are in no error text and no log.",
 				rests: "errors name places and rules, never values",
 				shown: []string{
-					"codec.TestErrorsNamePlacesAndNeverValues", "agent.TestErrorsSayWhatTheAPISaysAndNothingOfTheRun", "sqlitestore.TestErrorsDoNotTellArgumentsOrResults",
-					"middleware.TestLogTellsTheVerdictAndNoDataOfUsers", "agent.TestAnErrorQuotesNothingThatTheModelHasSaid",
+					"agent.TestAnErrorQuotesNothingThatTheModelHasSaid", "codec.TestErrorsNamePlacesAndNeverValues", "agent.TestErrorsSayWhatTheAPISaysAndNothingOfTheRun", "sqlitestore.TestErrorsDoNotTellArgumentsOrResults",
+					"middleware.TestLogTellsTheVerdictAndNoDataOfUsers",
 				},
 			},
 		},
