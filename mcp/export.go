@@ -90,17 +90,24 @@ func (o ExportOptions) handler(handle registry.Handler) mcp.ToolHandler {
 		res, err := handle(ctx, call)
 		switch {
 		case res.Verdict != "" || err == nil: // it is answered, even where its run ends after it
-			return carry.Answer(res), nil
+			return answer(res), nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.Is(err, middleware.ErrNoTurn):
-			return carry.Answer(call.Refused(errors.New("a person must approve this call, and nobody can be asked here; it was not done"))), nil
+			return answer(call.Refused(errors.New("a person must approve this call, and nobody can be asked here; it was not done"))), nil
 		case errors.Is(err, middleware.ErrNoRun):
-			return carry.Answer(call.Refused(err)), nil
+			return answer(call.Refused(err)), nil
 		}
 		o.Logger.ErrorContext(ctx, "toolonce: a call could not be answered", "tool", call.Tool, "error", err)
 		return nil, internalError(err)
 	}
+}
+
+// answer has isError set where nothing happened, so that the model can mend its call.
+func answer(res registry.Result) *mcp.CallToolResult {
+	r := carry.Answer(res)
+	r.IsError = res.Verdict == registry.Refused || res.Verdict == registry.Failed
+	return r
 }
 
 // internalError tells a client what it must know of an error of the handler.

@@ -129,13 +129,12 @@ func TestIDThatIsInUseIsRefused(t *testing.T) {
 	w.want("slow", "notifications/cancelled")
 }
 
-// TestBadArgumentsAreToldAsAnErrorOfTheTool: the model can mend them.
-func TestBadArgumentsAreToldAsAnErrorOfTheTool(t *testing.T) {
+func TestBadArgumentsAreToldAsAVerdict(t *testing.T) {
 	w := newWorld(t)
 	g := w.speak("raw")
 	g.say(strings.Replace(callLine(1, "pay", ""), `{"a":1}`, `{"a":1,"a":2}`, 1))
 	got := g.hear()
-	if !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `\"status\":\"refused\"`) {
+	if strings.Contains(got, `"isError":true`) || !strings.Contains(got, `\"status\":\"refused\"`) {
 		t.Error(got)
 	}
 	w.want()

@@ -110,7 +110,9 @@ func gatewayCommand(w *world) *exec.Cmd {
 func buildToolonce(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "toolonce")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/toolonce/toolonce/cmd/toolonce").CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/toolonce")
+	cmd.Dir = filepath.Join("..", "..", "..") // it is of the other module, with what that depends on
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("building toolonce: %v: %s", err, out)
 	}

@@ -141,13 +141,11 @@ func sameJSON(text string, b []byte) bool {
 	return json.Unmarshal([]byte(text), &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// Answer is a guard's result as that of tools/call. What did nothing, and may be called again, is an error to MCP, so
-// that the model can mend its call; all else is not, since clients repeat what failed.
+// Answer is a guard's result as that of tools/call, shaped as a success, since clients repeat what failed.
 func Answer(res registry.Result) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{
 		Meta:    mcp.Meta{Verdict: string(res.Verdict)},
 		Content: []mcp.Content{&mcp.TextContent{Text: res.Content}},
-		IsError: res.Verdict == registry.Refused || res.Verdict == registry.Failed,
 	}
 	if res.Operation != "" {
 		out.Meta[Operation] = res.Operation
