@@ -133,7 +133,7 @@ func TestWritesWhoseCommonCommitFailsAreMadeOneByOne(t *testing.T) {
 }
 
 func TestAWriteThatWaitedTooLongIsAbsentAndItsNeighboursAreThere(t *testing.T) {
-	s, err := sqlitestore.Open(t.TempDir()+"/once.db", &sqlitestore.Options{WriteTimeout: 50 * time.Millisecond})
+	s, err := sqlitestore.Open(t.TempDir()+"/once.db", &sqlitestore.Options{WriteTimeout: time.Second})
 	check(t, err)
 	defer func() { check(t, s.Close()) }()
 	var late error
@@ -151,7 +151,7 @@ func TestAWriteThatWaitedTooLongIsAbsentAndItsNeighboursAreThere(t *testing.T) {
 
 func TestWhoCameLaterDoesNotFailWithOneThatAnotherProcessKeptWaiting(t *testing.T) {
 	path := t.TempDir() + "/once.db"
-	s, err := sqlitestore.Open(path, &sqlitestore.Options{WriteTimeout: 50 * time.Millisecond})
+	s, err := sqlitestore.Open(path, &sqlitestore.Options{WriteTimeout: time.Second})
 	check(t, err)
 	other, err := sqlitestore.Open(path, nil)
 	check(t, err)
