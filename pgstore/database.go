@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/toolonce/toolonce/internal/closing"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -35,11 +36,7 @@ type database struct {
 	stopped   chan struct{} // closed by its end
 	shut      atomic.Bool   // the pool is closed, or about to be
 
-	gate    sync.RWMutex // held for reading by what makes this process run something
-	closing bool
-	leaving sync.Once
-	left    chan struct{} // closed when the pool is
-	leftErr error
+	gate closing.Gate // entered by what makes this process run something
 }
 
 // text is a query as it is sent: @ is the schema.

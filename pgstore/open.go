@@ -44,7 +44,7 @@ const (
 func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 	d := &database{
 		opts: opts.orDefaults(), newID: newID, ctx: context.WithoutCancel(ctx),
-		left: make(chan struct{}), stop: make(chan struct{}), stopped: make(chan struct{}),
+		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	d.schema = pgx.Identifier{d.opts.Schema}.Sanitize() + "."
 	d.where = fmt.Sprintf("schema %q", d.opts.Schema)

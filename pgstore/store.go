@@ -106,25 +106,16 @@ func (s *Store) Handlers() *middleware.Handlers { return &s.d.handlers }
 // is no error; it waits again.
 func (s *Store) Close() error {
 	d := s.d
-	d.gate.Lock()
-	d.closing = true
-	d.gate.Unlock()
-	d.leaving.Do(func() {
-		go func() {
-			if d.leftErr = d.handlers.Wait(d.ctx); d.leftErr == nil {
-				d.leftErr = d.wrap("closing", d.leave())
-			}
-			close(d.left)
-		}()
+	over, err := d.gate.Close(d.opts.Drain, func() error {
+		if err := d.handlers.Wait(d.ctx); err != nil {
+			return err
+		}
+		return d.leave()
 	})
-	timer := time.NewTimer(d.opts.Drain)
-	defer timer.Stop()
-	select {
-	case <-d.left:
-		return d.leftErr
-	case <-timer.C:
-		return d.wrap("closing", fmt.Errorf("%w: waited for %s", ErrRunning, d.opts.Drain))
+	if !over {
+		err = fmt.Errorf("%w: waited for %s", ErrRunning, d.opts.Drain)
 	}
+	return d.wrap("closing", err)
 }
 
 // leave is for when nothing runs any more.
@@ -138,10 +129,9 @@ func (d *database) leave() error {
 
 // starting keeps Close away while something is claimed or begun that this process will run.
 func (d *database) starting() (done func(), err error) {
-	d.gate.RLock()
-	if d.closing {
-		d.gate.RUnlock()
+	leave, ok := d.gate.Enter()
+	if !ok {
 		return nil, ErrClosed
 	}
-	return d.gate.RUnlock, nil
+	return leave, nil
 }

@@ -195,62 +195,6 @@ func TestResultOfTenMebibytesIsKept(t *testing.T) {
 	}
 }
 
-func TestNoQueryLeavesItsNamespace(t *testing.T) {
-	s := fresh(t).open(t)
-	acme, globex := s.Namespace("acme"), s.Namespace("globex")
-	c := aClaim("run", 1)
-	c.Resource = freshHash()
-	row := claimed(t, acme, c)
-	if _, err := acme.Note(t.Context(), row.Operation, middleware.Alias{Run: "run", Turn: 2}); err != nil {
-		t.Fatal(err)
-	}
-	for _, q := range []middleware.Query{
-		{Operation: row.Operation},
-		{Run: "run", Turn: 1},
-		{Run: "run", Turn: 2},
-		{Identity: c.Identity},
-		{Tool: c.Call.Tool, Resource: c.Resource},
-	} {
-		if got, ok, err := acme.Find(t.Context(), q); err != nil || !ok || got.Namespace != "acme" || got.Repeats != 1 && q.Run != "" {
-			t.Errorf("its own view finds by %+v: %v %v, repeats %d", q, ok, err, got.Repeats)
-		}
-		for name, other := range map[string]*pgstore.Store{"globex": globex, "": s} {
-			if got, ok, err := other.Find(t.Context(), q); err != nil || ok {
-				t.Errorf("%q finds by %+v: %s %v", name, q, got.Operation, err)
-			}
-		}
-	}
-	steps := []middleware.Step{
-		middleware.Complete, middleware.GiveBack, middleware.Doubt, middleware.Again, middleware.Take,
-		middleware.Found, middleware.Absent, middleware.Unsure, middleware.Happened, middleware.NotHappened,
-	}
-	for _, step := range steps {
-		tr := middleware.Transition{Step: step, Operation: row.Operation, Token: row.Token, Attempt: 1, State: middleware.Running, Mark: "m"}
-		if got, err := globex.Change(t.Context(), tr); !errors.Is(err, middleware.ErrLost) || got.Operation != "" {
-			t.Errorf("step %d reaches another tenant's row: %v", step, err)
-		}
-	}
-	if _, err := globex.Note(t.Context(), row.Operation, middleware.Alias{Run: "run", Turn: 9}); !errors.Is(err, middleware.ErrLost) {
-		t.Errorf("a repeat is noted at another tenant's operation: %v", err)
-	}
-	undo := aClaim("run", 3)
-	undo.Undoes = row.Operation
-	if _, won, err := globex.Claim(t.Context(), undo); won || err != nil {
-		t.Errorf("another tenant undoes: %v %v", won, err)
-	}
-	claimed(t, globex, c) // the same identity and place are its own here
-	got := found(t, acme, row.Operation)
-	got.Now = row.Now
-	if diff := cmp.Diff(row, got); diff != "" {
-		t.Errorf("another tenant has changed the row: %s", diff)
-	}
-	names, err := s.Namespaces(t.Context())
-	check(t, err)
-	if diff := cmp.Diff([]string{"acme", "globex"}, names); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestCloseWaitsForHandlersAndThenNothingIsClaimed(t *testing.T) {
 	p := fresh(t)
 	s, err := pgstore.Open(t.Context(), p.dsn, p.options(pgstore.Options{Drain: time.Millisecond}))

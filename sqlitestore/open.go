@@ -59,7 +59,7 @@ func open(path string, opts Options) (_ *file, err error) {
 	if why := driverMissing + lockMissing; why != "" {
 		return nil, fmt.Errorf("%w: %s", ErrUnsupported, why)
 	}
-	f := &file{opts: opts, ctx: context.Background(), now: time.Now, left: make(chan struct{})}
+	f := &file{opts: opts, ctx: context.Background(), now: time.Now}
 	return f, f.open(path)
 }
 

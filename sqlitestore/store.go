@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/internal/closing"
 	"github.com/toolonce/toolonce/middleware"
 )
 
@@ -69,12 +70,8 @@ type file struct {
 	held     sync.Map         // the tokens of the runs that calls of this process are at
 	now      func() time.Time // the store's clock: the only one
 
-	claims  atomic.Int64
-	gate    sync.RWMutex // held for reading by what makes this process run something
-	closing bool
-	leaving sync.Once
-	left    chan struct{} // closed when the file is
-	leftErr error
+	claims atomic.Int64
+	gate   closing.Gate // entered by what makes this process run something
 }
 
 // Namespace is the same file seen by one tenant: it costs nothing, and no query of it meets rows of another. The
@@ -112,25 +109,16 @@ func (s *Store) Handlers() *middleware.Handlers { return &s.f.handlers }
 // held until they have returned. Closing twice is no error; it waits again.
 func (s *Store) Close() error {
 	f := s.f
-	f.gate.Lock()
-	f.closing = true
-	f.gate.Unlock()
-	f.leaving.Do(func() {
-		go func() {
-			if f.leftErr = f.handlers.Wait(f.ctx); f.leftErr == nil {
-				f.leftErr = f.wrap("closing", f.leave())
-			}
-			close(f.left)
-		}()
+	over, err := f.gate.Close(f.opts.Drain, func() error {
+		if err := f.handlers.Wait(f.ctx); err != nil {
+			return err
+		}
+		return f.leave()
 	})
-	timer := time.NewTimer(f.opts.Drain)
-	defer timer.Stop()
-	select {
-	case <-f.left:
-		return f.leftErr
-	case <-timer.C:
-		return f.wrap("closing", fmt.Errorf("%w: waited for %s", ErrRunning, f.opts.Drain))
+	if !over {
+		err = fmt.Errorf("%w: waited for %s", ErrRunning, f.opts.Drain)
 	}
+	return f.wrap("closing", err)
 }
 
 // leave is for when nothing runs any more.
@@ -144,9 +132,8 @@ func (f *file) leave() error {
 
 // starting keeps Close away while something is claimed or begun that this process will run.
 func (f *file) starting() (done func(), err error) {
-	f.gate.RLock()
-	if f.closing {
-		f.gate.RUnlock()
+	leave, ok := f.gate.Enter()
+	if !ok {
 		return nil, ErrClosed
 	}
 	now, err := os.Stat(f.path)
@@ -154,8 +141,8 @@ func (f *file) starting() (done func(), err error) {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, f.opened):
 		err = ErrMoved
 	case err == nil:
-		return f.gate.RUnlock, nil
+		return leave, nil
 	}
-	f.gate.RUnlock()
+	leave()
 	return nil, err
 }

@@ -71,7 +71,7 @@ var effects = []group{
 				says:  "No tenant meets the operations of another.",
 				rests: "the namespace in every key and in every query",
 				shown: []string{
-					"sqlitestore.TestNoQueryLeavesItsNamespace", "pgstore.TestNoQueryLeavesItsNamespace", "middleware.TestNamespacesDoNotMeet",
+					"ledgertest: namespaces/find does not cross", "ledgertest: namespaces/change does not cross", "ledgertest: namespaces/claim does not cross by what it has seen", "middleware.TestNamespacesDoNotMeet",
 					"ledgertest: namespaces/one identity in two namespaces is two operations", "journaltest: namespaces/runs of one are unknown in another",
 				},
 			},
