@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -92,7 +93,7 @@ type naming struct {
 func (n naming) ids(calls []toolCall, used map[string]bool) {
 	for i := range calls {
 		c := &calls[i]
-		if !blank(c.id) && len(c.id) <= n.maxID && !used[c.id] {
+		if !blank(c.id) && len(c.id) <= n.maxID && utf8.ValidString(c.id) && !used[c.id] { // broken text would be sent in two forms
 			c.wireID = c.id
 			used[c.id] = true
 		}
