@@ -34,6 +34,7 @@ type database struct {
 	used      atomic.Bool   // a row may name this owner
 	stop      chan struct{} // closed to end the heartbeat
 	stopped   chan struct{} // closed by its end
+	stopOnce  sync.Once     // closes stop
 	shut      atomic.Bool   // the pool is closed, or about to be
 
 	gate closing.Gate // entered by what makes this process run something

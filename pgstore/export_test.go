@@ -10,7 +10,6 @@ import (
 // Die stops the store's heartbeat and makes it overdue, as the end of its process and some time would.
 func (s *Store) Die() error {
 	s.d.quiet()
-	s.d.stop = make(chan struct{}) // for Close
 	_, err := s.d.write(context.Background(), func(b *batch) {
 		b.run(`UPDATE @owners SET beat = '-infinity', overdue = '0' WHERE id = $1`, s.d.owner)
 	})
@@ -27,11 +26,7 @@ func (s *Store) SetWriteTimeout(d time.Duration) { s.d.opts.WriteTimeout = d }
 func (s *Store) Owner() string { return s.d.ownerName }
 
 // StopHeart ends the heartbeat alone.
-func (s *Store) StopHeart() error {
-	s.d.quiet()
-	s.d.stop = make(chan struct{})
-	return nil
-}
+func (s *Store) StopHeart() { s.d.quiet() }
 
 // SetNewID has operations get the ids that f gives.
 func (s *Store) SetNewID(f func() int64) { s.d.newID = f }

@@ -59,9 +59,9 @@ func (d *database) beat(ctx context.Context) {
 	}
 }
 
-// quiet ends the heartbeat.
+// quiet ends the heartbeat. It may be called again.
 func (d *database) quiet() {
-	close(d.stop)
+	d.stopOnce.Do(func() { close(d.stop) })
 	<-d.stopped
 }
 
