@@ -170,7 +170,7 @@ func (c *Call) resolve(r *Registry) {
 		c.refusal = argumentError(c.Tool, err)
 		return
 	}
-	c.value, c.input, c.repeatOf = in.Value, in.JSON, in.RepeatOf
+	c.value, c.input, c.repeatOf = in.Value, in.Stored, in.RepeatOf
 	if !c.info.Guarded(c.Turn) {
 		return // nobody asks for the identity of what is not recorded
 	}

@@ -10,4 +10,5 @@
 //	once:"key"       part of the business key: at most one operation per key, across all runs
 //	once:"-"         no part of the identity: free text, client clocks
 //	once:"resource"  the thing that another tool can undo (see Tool.Undoes)
+//	once:"secret"    kept out of what a ledger stores of the call and shows to people; it counts for the identity, by its hash
 package registry

@@ -34,8 +34,8 @@ type Info struct {
 	// ResourceOut names the field of the result that links an operation to the tool that undoes it, "" for none.
 	ResourceOut string
 
-	Timeout, KeyWindow, AbsentAfter, Keep time.Duration
-	ShareResult, Local                    bool
+	Timeout, KeyWindow, AbsentAfter, Keep, Retain time.Duration
+	ShareResult, Local                            bool
 
 	codec    *codec.Codec
 	check    func(context.Context, any) error

@@ -49,7 +49,7 @@ func add[In, Out any](r *Registry, t Tool[In, Out]) error {
 	}
 	i := &Info{
 		Name: t.Name, Description: t.Description, Effect: t.Effect, Identity: t.Identity, Recovery: t.Recovery, Repeat: t.Repeat,
-		Timeout: t.Timeout, KeyWindow: t.KeyWindow, AbsentAfter: t.AbsentAfter, Keep: t.Keep,
+		Timeout: t.Timeout, KeyWindow: t.KeyWindow, AbsentAfter: t.AbsentAfter, Keep: t.Keep, Retain: t.Retain,
 		ShareResult: t.ShareResult, Local: t.Local, Undoes: t.Undoes, ResourceOut: out, codec: c,
 	}
 	if t.Check != nil {
@@ -71,14 +71,14 @@ func add[In, Out any](r *Registry, t Tool[In, Out]) error {
 func (r *Registry) AddRaw(t RawTool) error {
 	wrap := func(err error) error { return fmt.Errorf("registry: adding tool %q: %w", t.Name, err) }
 	c, err := codec.NewRaw(codec.RawSpec{
-		Schema: t.Schema, Strict: t.Strict, Key: t.Key, Ignore: t.Ignore, Resource: t.ResourceIn, Repeat: t.Repeat != RepeatNever,
+		Schema: t.Schema, Strict: t.Strict, Key: t.Key, Ignore: t.Ignore, Secret: t.Secret, Resource: t.ResourceIn, Repeat: t.Repeat != RepeatNever,
 	})
 	if err != nil {
 		return wrap(err)
 	}
 	i := &Info{
 		Name: t.Name, Description: t.Description, Effect: t.Effect, Identity: t.Identity, Recovery: t.Recovery, Repeat: t.Repeat,
-		Timeout: t.Timeout, KeyWindow: t.KeyWindow, AbsentAfter: t.AbsentAfter, Keep: t.Keep,
+		Timeout: t.Timeout, KeyWindow: t.KeyWindow, AbsentAfter: t.AbsentAfter, Keep: t.Keep, Retain: t.Retain,
 		ShareResult: t.ShareResult, Local: t.Local, Undoes: t.Undoes, ResourceOut: t.ResourceOut, codec: c,
 	}
 	if t.Check != nil {
@@ -130,6 +130,9 @@ func (r *Registry) add(i *Info) error {
 	if i.KeyWindow == 0 {
 		i.KeyWindow = defaultKeyWindow
 	}
+	if i.Retain == 0 {
+		i.Retain = max(DefaultRetain, i.KeyWindow)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -161,11 +164,13 @@ func check(i *Info) error {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"Timeout", i.Timeout}, {"KeyWindow", i.KeyWindow}, {"AbsentAfter", i.AbsentAfter}, {"Keep", i.Keep}} {
+	}{{"Timeout", i.Timeout}, {"KeyWindow", i.KeyWindow}, {"AbsentAfter", i.AbsentAfter}, {"Keep", i.Keep}, {"Retain", i.Retain}} {
 		bad(d.d < 0, "%s is negative: leave it 0 for the default", d.name)
 	}
 	keep := max(minKeep, i.KeyWindow)
 	bad(i.Keep > 0 && i.Keep < keep, "Keep %v is too short: a repeat may come within a day and the provider's key window; use at least %v", i.Keep, keep)
+	bad(i.Retain > 0 && i.Retain < keep, "Retain %v is too short: a call that is made again within a day or the provider's key window is to be answered with the result; use at least %v", i.Retain, keep)
+	bad(i.Retain > 0 && i.Effect == Read, "Retain is of no use with Read, of which nothing is kept: drop it")
 	bad(i.AbsentAfter > 0 && i.lookup == nil, "AbsentAfter is of no use without a Lookup: drop it or add one")
 	bad(i.Recovery == Rerun && i.KeyWindow > 0 && i.KeyWindow <= i.Timeout,
 		"KeyWindow %v is not longer than the tool's Timeout: no attempt would be run again inside it", i.KeyWindow)
@@ -186,6 +191,10 @@ func check(i *Info) error {
 	}
 	bad(i.Local && i.Effect != NonIdempotentWrite, "Local is of no use with %v: drop it or make the tool a NonIdempotentWrite", i.Effect)
 	bad(i.Local && (i.lookup != nil || i.Recovery == Rerun), "Local and a Lookup or Recovery exclude each other: a Local tool has no unclear outcome; drop one")
+	if i.codec.HasSecret() {
+		bad(i.Effect == IdempotentWrite, `once:"secret" (RawTool: Secret) and an IdempotentWrite exclude each other: after a crash it is run again with what is stored, and a secret is not; make the tool a NonIdempotentWrite, or drop the tag`)
+		bad(i.lookup != nil || i.Recovery == Rerun, `once:"secret" (RawTool: Secret) and a Lookup or Rerun exclude each other: both work with what is stored, and a secret is not; let a person settle what is unclear, or drop the tag`)
+	}
 	bad(i.HasApproval && i.Effect == Read, "NeedsApproval is of no use with Read, which changes nothing: drop it")
 	return errors.Join(errs...)
 }

@@ -85,11 +85,14 @@ const (
 	RepeatFreely
 )
 
-// Defaults of a tool's durations.
+// DefaultRetain is how long a done operation's input and result are kept where nothing else is said.
+const DefaultRetain = 90 * 24 * time.Hour
+
+// Defaults and bounds of a tool's other durations.
 const (
 	defaultTimeout   = 2 * time.Minute
 	defaultKeyWindow = 24 * time.Hour
-	minKeep          = 24 * time.Hour
+	minKeep          = 24 * time.Hour // of Keep and Retain
 )
 
 // Tool is a tool made from Go types: a whole tool at a glance. In is a struct; its fields are the parameters.
@@ -117,6 +120,10 @@ type Tool[In, Out any] struct {
 	// Keep forgets a done operation after this time, so that the same call is a new one. 0: never. At least 24 hours
 	// and KeyWindow.
 	Keep time.Duration
+	// Retain is how long the input and the result of a done operation are kept. Whoever prunes the store afterwards has it
+	// forget them, as toolonce prune does: it is still known that it was done, and a repeat is told that, without the result.
+	// 0: DefaultRetain, or KeyWindow where that is longer. At least 24 hours and KeyWindow.
+	Retain time.Duration
 	// ShareResult lets a repeat from another conversation read the first result. Without it the model there is told
 	// that it was done, not what came of it.
 	ShareResult bool
@@ -163,12 +170,14 @@ type RawTool struct {
 
 	// Key and Ignore name the top-level arguments that once:"key" and once:"-" would mark.
 	Key, Ignore []string
+	// Secret names the top-level arguments that once:"secret" would mark.
+	Secret []string
 	// ResourceIn and ResourceOut name the argument, or the field of the result, that once:"resource" would mark.
 	ResourceIn, ResourceOut string
 	Undoes                  string
 
-	Timeout, KeyWindow, AbsentAfter, Keep time.Duration
-	ShareResult, Local                    bool
+	Timeout, KeyWindow, AbsentAfter, Keep, Retain time.Duration
+	ShareResult, Local                            bool
 
 	Check         func(context.Context, json.RawMessage) error
 	NeedsApproval func(context.Context, json.RawMessage) (bool, error)

@@ -123,10 +123,19 @@ func lookup(b []byte, path []string) []byte {
 	return b
 }
 
+// cut says which fields prune leaves out.
+type cut uint8
+
+const (
+	cutNulls   cut = iota // of optional fields
+	cutIgnored            // these and once:"-" fields
+	cutSecret             // these and once:"secret" fields
+)
+
 // prune appends canonical JSON without the null of optional fields, so that
-// null and absent are one; with drop also without once:"-" fields.
-func prune(dst, b []byte, p *plan, drop bool) []byte {
-	if p == nil || !p.nulls && (!drop || !p.drops) || len(b) == 0 || b[0] != '{' && b[0] != '[' {
+// null and absent are one, and without what else is cut.
+func prune(dst, b []byte, p *plan, c cut) []byte {
+	if p == nil || !p.nulls && !(c == cutIgnored && p.drops) && !(c == cutSecret && p.hides) || len(b) == 0 || b[0] != '{' && b[0] != '[' {
 		return append(dst, b...)
 	}
 	if p.kind == kList {
@@ -136,7 +145,7 @@ func prune(dst, b []byte, p *plan, drop bool) []byte {
 			if len(dst) > start {
 				dst = append(dst, ',')
 			}
-			dst = prune(dst, v, p.elem, drop)
+			dst = prune(dst, v, p.elem, c)
 		}
 		return append(dst, ']')
 	}
@@ -146,7 +155,7 @@ func prune(dst, b []byte, p *plan, drop bool) []byte {
 		elem := p.elem
 		if p.kind == kStruct {
 			f := p.byName[string(name[1:len(name)-1])]
-			if f != nil && (drop && f.once.ignored || f.optional && string(v) == "null") {
+			if f != nil && (c == cutIgnored && f.once.ignored || c == cutSecret && f.once.secret || f.optional && string(v) == "null") {
 				continue
 			}
 			if f != nil {
@@ -157,7 +166,7 @@ func prune(dst, b []byte, p *plan, drop bool) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(append(dst, name...), ':')
-		dst = prune(dst, v, elem, drop)
+		dst = prune(dst, v, elem, c)
 	}
 	return append(dst, '}')
 }

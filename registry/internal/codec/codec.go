@@ -40,6 +40,7 @@ type Codec struct {
 	// of a raw schema
 	known  []string // top-level names, for the check of case
 	ignore []string // quoted top-level names
+	secret []string // the same
 }
 
 // keyField is one part of the business key.
@@ -136,6 +137,9 @@ func (c *Codec) Strict() bool { return c.strict }
 // HasKey reports whether the input has a business key.
 func (c *Codec) HasKey() bool { return len(c.keys) > 0 }
 
+// HasSecret reports whether the input has fields that are not stored.
+func (c *Codec) HasSecret() bool { return c.plan != nil && c.plan.hides || len(c.secret) > 0 }
+
 // HasResource reports whether the input names a resource.
 func (c *Codec) HasResource() bool { return c.resource != nil }
 
@@ -147,9 +151,20 @@ func (c *Codec) Diff(a, b []byte) []string { return Diff(c.identity(a), c.identi
 func (c *Codec) identity(b []byte) []byte {
 	switch {
 	case c.plan != nil && c.plan.drops:
-		return prune(nil, b, c.plan, true)
+		return prune(nil, b, c.plan, cutIgnored)
 	case len(c.ignore) > 0:
 		return without(nil, b, c.ignore)
+	}
+	return b
+}
+
+// storedForm returns canonical JSON without the fields that are not stored. It may return b itself.
+func (c *Codec) storedForm(b []byte) []byte {
+	switch {
+	case c.plan != nil && c.plan.hides:
+		return prune(nil, b, c.plan, cutSecret)
+	case len(c.secret) > 0:
+		return without(nil, b, c.secret)
 	}
 	return b
 }

@@ -19,8 +19,10 @@ type Input struct {
 	// Value is what the handler gets: the tool's input type, or the canonical
 	// json.RawMessage of a raw tool. It was decoded from JSON.
 	Value any
-	// JSON is the canonical form of all fields: what is stored.
+	// JSON is the canonical form of all fields.
 	JSON []byte
+	// Stored is JSON without the once:"secret" fields.
+	Stored []byte
 	// Key is the hash of the once:"key" fields, zero when there are none.
 	Key [32]byte
 	// Fingerprint is the hash of all but the once:"-" fields.
@@ -71,6 +73,7 @@ func (c *Codec) Decode(arguments string) (*Input, error) {
 	if e != nil {
 		return nil, e
 	}
+	in.Stored = c.storedForm(in.JSON)
 	return in, nil
 }
 
@@ -176,7 +179,7 @@ func (c *Codec) encode(v reflect.Value) (b []byte, err error) {
 		return nil, err
 	}
 	if c.plan.nulls {
-		b = prune(make([]byte, 0, len(b)), b, c.plan, false)
+		b = prune(make([]byte, 0, len(b)), b, c.plan, cutNulls)
 	}
 	return b, nil
 }
@@ -229,7 +232,7 @@ func (c *Codec) hash(in *Input) *Error {
 	return nil
 }
 
-// Load turns a stored Input.JSON back into the value that the handler gets.
+// Load turns an Input.Stored back into the value that the handler gets.
 func (c *Codec) Load(canonical []byte) (any, error) {
 	if c.plan == nil {
 		if !stdjson.Valid(canonical) || canonical[0] != '{' {

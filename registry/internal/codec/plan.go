@@ -46,6 +46,7 @@ type plan struct {
 	pointers bool // embeds a pointer
 	nulls    bool // holds, at any depth, optional fields that may be encoded as null
 	drops    bool // holds, at any depth, fields that are left out of the fingerprint
+	hides    bool // holds, at any depth, fields that are not stored
 	custom   bool // holds, at any depth, types with their own decoder
 	drifts   bool // a value and its stored form may decode differently: nil and empty, locations of times
 }
@@ -228,6 +229,7 @@ func (b *planner) settle() {
 			for _, f := range q.fields {
 				p.drifts = p.drifts || f.omits && !f.plan.basic()
 				p.drops = p.drops || f.once.ignored
+				p.hides = p.hides || f.once.secret
 				p.nulls = p.nulls || f.optional && (!f.omits || f.plan.kind >= kAny)
 			}
 		})

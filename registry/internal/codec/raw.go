@@ -17,6 +17,8 @@ type RawSpec struct {
 	Key []string
 	// Ignore names the arguments left out of the identity.
 	Ignore []string
+	// Secret names the arguments that are not stored.
+	Secret []string
 	// Resource names the argument that says what the call is about.
 	Resource string
 	// Strict asks for strict mode, which the schema must obey.
@@ -33,7 +35,7 @@ const anyObject = `{"type":"object","properties":{},"additionalProperties":true}
 // NewRaw makes a codec for a tool known by JSON alone. Its errors are
 // mistakes in the description, all joined.
 func NewRaw(s RawSpec) (*Codec, error) {
-	c := &Codec{schema: json.RawMessage(anyObject), ignore: quoteAll(s.Ignore), repeats: s.Repeat}
+	c := &Codec{schema: json.RawMessage(anyObject), ignore: quoteAll(s.Ignore), secret: quoteAll(s.Secret), repeats: s.Repeat}
 	var errs []error
 	var names []string
 	if s.Schema != nil {
@@ -60,7 +62,7 @@ func NewRaw(s RawSpec) (*Codec, error) {
 		errs = append(errs, errors.New("strict mode needs a schema"))
 	}
 	errs = append(errs, checkNames(s, names)...)
-	for _, n := range slices.Concat(names, c.required, s.Key, s.Ignore, []string{s.Resource}) {
+	for _, n := range slices.Concat(names, c.required, s.Key, s.Ignore, s.Secret, []string{s.Resource}) {
 		if s.Repeat && isRepeat(n) {
 			errs = append(errs, fmt.Errorf(ownRepeat, n))
 		}
@@ -135,7 +137,7 @@ func checkNames(s RawSpec, names []string) []error {
 	for _, l := range []struct {
 		what  string
 		names []string
-	}{{"Key", s.Key}, {"Ignore", s.Ignore}, {"Resource", []string{s.Resource}}} {
+	}{{"Key", s.Key}, {"Ignore", s.Ignore}, {"Secret", s.Secret}, {"Resource", []string{s.Resource}}} {
 		for i, n := range l.names {
 			switch {
 			case n == "" && l.what == "Resource":

@@ -11,9 +11,9 @@ import (
 )
 
 // onceTag is the parsed once tag of a field.
-type onceTag struct{ set, key, ignored, resource bool }
+type onceTag struct{ set, key, ignored, resource, secret bool }
 
-const onceWords = `once takes "key", "resource", "key,resource" or "-"`
+const onceWords = `once takes "key", "resource", "secret", some of these with commas between them, or "-"`
 
 func parseOnce(tag reflect.StructTag) (o onceTag, err error) {
 	text, ok := tag.Lookup("once")
@@ -31,6 +31,8 @@ func parseOnce(tag reflect.StructTag) (o onceTag, err error) {
 			o.key = true
 		case "resource":
 			o.resource = true
+		case "secret":
+			o.secret = true
 		case "-":
 			o.ignored = true
 		default:
