@@ -41,6 +41,10 @@ type Options struct {
 	// On is told each event, of runs that are not streamed too. It is called by the goroutine of the run, which waits for
 	// it; several runs call it at once.
 	On func(Event)
+	// Trace is told when an attempt at a run begins (turn 0), and within it when the model is asked for an answer (turn 1
+	// and on). What is done then gets the context that it returns; the function is called when that has ended, with its
+	// error. Both must not be nil. Package middleware/otel has one. nil: nobody is told.
+	Trace func(ctx context.Context, run Run, turn int) (context.Context, func(error))
 
 	// The limits. Each ends the run with a *LimitError in a *RunError, whose history the API accepts. What was refused for a
 	// limit stays refused: the model may call it again when the run is gone on with.
@@ -148,7 +152,8 @@ func (l *Loop) known(run Run) known {
 //
 // The same run with the same user messages, all of those in params, again goes on where it was, or gives the saved answer
 // without any request. System text, model, tools and sampling may be others by then. With other user messages it is
-// journal.ErrOtherInput, and journal.ErrRunTaken, before any request, where the run is going on in another process or call.
+// journal.ErrOtherInput, and journal.ErrRunTaken, before any request, where the run is going on in another process or call;
+// journal.ErrForgotten where a person had its content erased.
 //
 // The calls of a turn run in call order, consecutive reads together, so that the Run of a Read must be safe for concurrent
 // use. An answer with calls that was cut off or filtered runs nothing and is an [*IncompleteError]; one without calls is

@@ -85,6 +85,25 @@ func TestAnotherInputUnderARunIDIsRefused(t *testing.T) {
 	})
 }
 
+func TestARunThatWasForgottenIsNotBegunAgain(t *testing.T) {
+	eachForm(t, func(t *testing.T, f form) {
+		var b bank
+		s := transcript.NewServer(transcript.Steps(transcript.Step{Text: "Hello."}), nil)
+		runs := journal.Memory()
+		l := agent.New(onceClient(s), b.tools(), struct {
+			*middleware.MemoryLedger
+			*journal.MemoryJournal
+		}{middleware.Memory(), runs}, nil)
+		f.do(t, l, run, request)
+		if err := runs.Forget(t.Context(), run.ID); err != nil {
+			t.Fatal(err)
+		}
+		if o := f.do(t, l, run, request); !errors.Is(o.err, journal.ErrForgotten) || len(s.Requests()) != 1 {
+			t.Errorf("%d requests, %v", len(s.Requests()), o.err)
+		}
+	})
+}
+
 // A model request fails after a call has run: the next attempt goes straight to it.
 func TestAFailedRequestIsAskedAgainWithoutTheTurnBefore(t *testing.T) {
 	eachForm(t, func(t *testing.T, f form) {

@@ -87,8 +87,14 @@ type session struct {
 // errAdopt says that another answer is stored for a turn than the one just given.
 var errAdopt = errors.New("another answer was stored for the turn")
 
+// errBroken is what a trace is told of a panic.
+var errBroken = errors.New("the run broke down")
+
 // do begins a run or goes on with it. Errors before the run is this call's are plain, all others are those of end.
-func (l *Loop) do(ctx context.Context, run Run, w wire, emit func(Event) bool) (ending, error) {
+func (l *Loop) do(ctx context.Context, run Run, w wire, emit func(Event) bool) (end ending, err error) {
+	ctx, ended := l.traced(ctx, run, 0)
+	err = errBroken
+	defer func() { ended(err) }()
 	for tries := 1; ; tries++ {
 		end, err := l.attempt(ctx, run, w, emit)
 		if !errors.Is(err, errAdopt) || tries == 3 {
@@ -264,7 +270,9 @@ func (s *session) ask(ctx context.Context, turn int) (json.RawMessage, error) {
 	if s.emit != nil {
 		watch = func(d delta) bool { return s.send(eventOf(d, turn)) && ctx.Err() == nil }
 	}
+	ctx, ended := s.traced(ctx, s.rec.Run, turn)
 	raw, err := s.wire.ask(ctx, turn, watch)
+	ended(err)
 	if err == nil {
 		return raw, nil
 	}

@@ -1,6 +1,10 @@
 package agent
 
-import "github.com/toolonce/toolonce/registry"
+import (
+	"context"
+
+	"github.com/toolonce/toolonce/registry"
+)
 
 // tell is called with each result, in call order.
 func (s *session) tell(position int, c toolCall, r registry.Result) {
@@ -44,4 +48,12 @@ func (s *session) send(e Event) bool {
 		return false
 	}
 	return true
+}
+
+// traced tells the program that an attempt, or a request for an answer, begins. What it returns is told of the end.
+func (l *Loop) traced(ctx context.Context, run Run, turn int) (context.Context, func(error)) {
+	if l.opts.Trace == nil {
+		return ctx, func(error) {}
+	}
+	return l.opts.Trace(ctx, run, turn)
 }

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -186,4 +187,18 @@ func names(s string) bool {
 		}
 	}
 	return false
+}
+
+// redacting gives what a handler came to as it is to be kept.
+func (g *guard) redacting(next registry.Handler) registry.Handler {
+	if g.Redact == nil {
+		return next
+	}
+	return func(ctx context.Context, c *registry.Call) (registry.Result, error) {
+		res, err := next(ctx, c)
+		if err == nil && (res.Verdict == registry.Executed || res.Verdict == registry.Replayed) {
+			res.Content = g.Redact(c, res.Content)
+		}
+		return res, err
+	}
 }

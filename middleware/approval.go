@@ -33,6 +33,7 @@ type Approval struct {
 	Identity   string
 	Generation int    // which downstream key the identity is at
 	Input      []byte // canonical, of the call; see Shown
+	Unreadable error  // why Input could not be opened, nil where it was
 
 	Conversation string
 	RepeatOf     string // the operation that it repeats on purpose, "" for none

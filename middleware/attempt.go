@@ -134,8 +134,10 @@ func (a *attempt) invoke() stage {
 		}
 	}()
 	a.held.Begin()
+	began := time.Now()
 	o := protect(ctx, a.g.next, call)
 	exited = false
+	a.g.timed(ctx, call, "run", began, bare(o.err))
 	return after(o)
 }
 
@@ -274,7 +276,7 @@ func (a *attempt) result(s Step, o outcome) Transition {
 	t.Result, t.HasResult = o.res.Content, true
 	t.Resource = a.call.Info().ResultResource(o.res.Content)
 	if len(t.Result) > maxStored {
-		a.g.Logger.Warn("toolonce: a result is too long to be kept", "tool", a.call.Tool, "operation", a.row.Operation, "bytes", len(t.Result))
+		a.g.Logger.Warn("toolonce: a result is too long to be kept", "event", "result_too_long", "tool", a.call.Tool, "operation", a.row.Operation, "bytes", len(t.Result))
 	}
 	if len(t.Result) > maxStored || o.err != nil {
 		t.Result, t.HasResult = "", false
@@ -319,13 +321,19 @@ func (a *attempt) step(s Step) Transition {
 // lives; the error returned is ErrLost or an *EarlyError.
 func (a *attempt) change(t Transition, o *outcome) (row Row, err error) {
 	a.g.retry(func(try int) bool {
+		began := time.Now()
 		row, err = a.g.ledger.Change(a.ctx, t)
 		if try > 1 && errors.Is(err, ErrLost) && committed(&row, t) {
 			err = nil
 		}
+		a.g.timed(a.ctx, a.call, "save", began, err)
 		var early *EarlyError
 		if err == nil || errors.Is(err, ErrLost) || errors.As(err, &early) {
 			return true
+		}
+		if try == 1 { // the caller may have left
+			a.g.Logger.Error("toolonce: an outcome could not be stored; storing goes on while this process lives", "event", "not_saved",
+				"tool", a.call.Tool, "operation", a.row.Operation, "error", err)
 		}
 		a.notSaved(o, err)
 		return false
@@ -349,7 +357,10 @@ func (a *attempt) notSaved(o *outcome, err error) {
 // report tells what the row has become where another was first. It never claims again. stored: the result is there.
 func (a *attempt) report(row Row, o *outcome, stored bool) stage {
 	if o != nil && !stored {
-		a.g.Logger.Warn("toolonce: a result came too late to be stored", "tool", a.call.Tool, "operation", a.row.Operation, "state", string(row.State))
+		a.g.Logger.Warn("toolonce: a result came too late to be stored", "event", "result_too_late", "tool", a.call.Tool, "operation", a.row.Operation, "state", string(row.State))
+	}
+	if err := readable(a.call.Tool, &row); err != nil {
+		return a.tell(registry.Result{}, err)
 	}
 	switch row.State {
 	case Done, Released:
@@ -377,5 +388,5 @@ func (a *attempt) explain(err error) {
 		return
 	}
 	a.g.Logger.Warn("toolonce: the outcome of a tool is unclear: return registry.NoEffect(err) where surely nothing happened, refuse bad calls in Check, or give the tool a Lookup",
-		"tool", a.call.Tool, "error_type", fmt.Sprintf("%T", err))
+		"event", "outcome_unclear", "tool", a.call.Tool, "error_type", fmt.Sprintf("%T", err))
 }

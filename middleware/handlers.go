@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -16,17 +17,18 @@ type Handlers struct {
 
 // entry is what is open for one operation.
 type entry struct {
-	held    map[*Held]bool // true: its handler runs
-	changed chan struct{}
-	unsaved map[*Held]*Row // outcomes that are not stored yet
-	carried bool           // somebody carries a doubtful step on
+	held    []*Held
+	changed chan struct{} // made for the first that watches
+	carried bool          // somebody carries a doubtful step on
 }
 
 // Held is one piece of work on an operation: a handler that runs, a Lookup that is asked, a result not yet stored.
 type Held struct {
 	h         *Handlers
 	operation string
+	running   bool // its handler runs
 	doubtful  bool // it is about a step that may not have been made
+	unsaved   *Row // its outcome, which is not stored yet
 }
 
 // Open records that this process works on the operation. Its handler counts as running from Begin to Returned.
@@ -38,11 +40,11 @@ func (h *Handlers) Open(operation string) *Held {
 	}
 	e := h.open[operation]
 	if e == nil {
-		e = &entry{held: map[*Held]bool{}, changed: make(chan struct{})}
+		e = &entry{}
 		h.open[operation] = e
 	}
 	p := &Held{h: h, operation: operation}
-	e.held[p] = false
+	e.held = append(e.held, p)
 	return p
 }
 
@@ -51,11 +53,7 @@ func (h *Handlers) Running(operation string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e := h.open[operation]; e != nil {
-		for _, running := range e.held {
-			if running {
-				return true
-			}
-		}
+		return slices.ContainsFunc(e.held, func(p *Held) bool { return p.running })
 	}
 	return false
 }
@@ -91,28 +89,27 @@ func (h *Handlers) watch(operation string) (changed <-chan struct{}, unsaved *Ro
 	if e == nil {
 		return nil, nil
 	}
-	for _, row := range e.unsaved {
-		unsaved = row
+	for _, p := range e.held {
+		if p.unsaved != nil {
+			unsaved = p.unsaved
+		}
+	}
+	if e.changed == nil {
+		e.changed = make(chan struct{})
 	}
 	return e.changed, unsaved
 }
 
 // Begin records that the handler starts.
-func (p *Held) Begin() { p.set(func(e *entry) { e.held[p] = true }) }
+func (p *Held) Begin() { p.set(func(*entry) { p.running = true }) }
 
 // Returned records that the handler has returned.
-func (p *Held) Returned() { p.set(func(e *entry) { e.held[p] = false }) }
+func (p *Held) Returned() { p.set(func(*entry) { p.running = false }) }
 
 // Changed wakes those who wait for the operation. unsaved, if not nil, is its outcome, which is not stored yet.
 func (p *Held) Changed(unsaved *Row) {
 	p.set(func(e *entry) {
-		delete(e.unsaved, p)
-		if unsaved != nil {
-			if e.unsaved == nil {
-				e.unsaved = map[*Held]*Row{}
-			}
-			e.unsaved[p] = unsaved
-		}
+		p.unsaved = unsaved
 		e.wake()
 	})
 }
@@ -121,8 +118,7 @@ func (p *Held) Changed(unsaved *Row) {
 func (p *Held) End() {
 	p.set(func(e *entry) {
 		e.wake()
-		delete(e.held, p)
-		delete(e.unsaved, p)
+		e.held = slices.DeleteFunc(e.held, func(other *Held) bool { return other == p })
 		if len(e.held) > 0 {
 			return
 		}
@@ -138,7 +134,7 @@ func (p *Held) End() {
 // others whose step is in doubt as well, of whom one may.
 func (p *Held) carry() (may bool) {
 	p.set(func(e *entry) {
-		for other := range e.held {
+		for _, other := range e.held {
 			if !other.doubtful {
 				return
 			}
@@ -157,6 +153,8 @@ func (p *Held) set(f func(*entry)) {
 }
 
 func (e *entry) wake() {
-	close(e.changed)
-	e.changed = make(chan struct{})
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
+	}
 }

@@ -1,6 +1,8 @@
 package middleware
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -53,4 +55,22 @@ func (g *guard) retry(f func(try int) bool) {
 		time.Sleep(pause)
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// dropClaim frees a claim whose commit is in doubt, since nobody will run it.
+func (g *guard) dropClaim(ctx context.Context, c Claim, held *Held) {
+	g.janitor.do(func() bool {
+		row, ok, err := g.ledger.Find(ctx, Query{Identity: c.Identity})
+		if err != nil {
+			return false
+		}
+		if ok && row.Token == c.Token {
+			t := Transition{Step: GiveBack, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, NewKey: !row.Unclear}
+			if _, err := g.ledger.Change(ctx, t); err != nil && !errors.Is(err, ErrLost) {
+				return false
+			}
+		}
+		held.End()
+		return true
+	})
 }

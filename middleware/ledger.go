@@ -67,6 +67,8 @@ type Row struct {
 	Input     []byte // canonical, of the claim; nil once its content has gone
 	Result    string
 	HasResult bool // false: done, but its result is not kept
+	// Unreadable says why Input and Result could not be opened, nil where they were. Such a row answers no call.
+	Unreadable error
 
 	Claimer      Alias // the call of the present claim
 	Conversation string
@@ -130,6 +132,7 @@ type Claim struct {
 	Deadline              time.Duration // of attempt 1, from now on
 	KeyWindow             time.Duration // a free row whose key is older starts a new window with this claim; never 0
 	Keep                  time.Duration // 0: for ever
+	Retain                time.Duration // how long input and result are kept once it is done, see [Pruner]; 0: 90 days
 }
 
 // Ledger remembers operations and decides nothing. It is safe for concurrent use by several processes. Every method

@@ -32,6 +32,7 @@ func (a *attempt) invokeLocal() stage {
 	ctx, b := bounded(marked(try.Context(a.ctx), call), end)
 	watch := watched(b, info.Timeout, min(graceTime, a.g.Margin), func() { a.tell(inProgress(nil, &a.row), nil) })
 	var o outcome
+	var ended time.Time // of the handler
 	exited := true
 	defer func() {
 		watch.stop()
@@ -43,13 +44,20 @@ func (a *attempt) invokeLocal() stage {
 	}()
 	a.held.Begin()
 	row, err := a.g.ledger.(transactor).Within(ctx, func(ctx context.Context) (Transition, error) {
-		if o = protect(ctx, a.g.next, call); !ran(o) {
+		began := time.Now()
+		o = protect(ctx, a.g.next, call)
+		ended = time.Now()
+		a.g.timed(ctx, call, "run", began, bare(o.err))
+		if !ran(o) {
 			return Transition{}, errNothingStays
 		}
 		return a.result(Complete, o), nil
 	})
 	exited = false
 	a.held.Returned()
+	if !ended.IsZero() && ran(o) {
+		a.g.timed(a.ctx, call, "save", ended, err)
+	}
 	switch {
 	case err == nil:
 		if a.own {

@@ -12,7 +12,8 @@ import (
 
 // Log writes one line per call: run, turn, position, tool, effect, verdict, operation and how long it took. Arguments,
 // results and keys never appear. An unknown outcome and a conflict are warnings. nil: slog.Default(). Put it outside
-// Once. A call that waits for a person is told as paused.
+// Once. A call that waits for a person is told as paused. As all lines of this package, it has an event, here tool_call,
+// which does not change; docs/operating.md lists them.
 func Log(logger *slog.Logger) registry.Middleware {
 	if logger == nil {
 		logger = slog.Default()
@@ -26,7 +27,7 @@ func Log(logger *slog.Logger) registry.Middleware {
 			res, err := next(ctx, c)
 			level := slog.LevelInfo
 			attrs := []slog.Attr{
-				slog.String("run", c.Run.ID), slog.Int("turn", c.Turn), slog.Int("position", c.Position), slog.String("tool", c.Tool),
+				slog.String("event", "tool_call"), slog.String("run", c.Run.ID), slog.Int("turn", c.Turn), slog.Int("position", c.Position), slog.String("tool", c.Tool),
 			}
 			if info := c.Info(); info != nil {
 				attrs = append(attrs, slog.String("effect", info.Effect.String()))

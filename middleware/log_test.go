@@ -8,8 +8,11 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/middleware/ledgertest"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -49,8 +52,8 @@ func TestLogTellsTheVerdictAndNoDataOfUsers(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatal(err)
 		}
-		if m["msg"] != "toolonce: tool call" {
-			if !strings.Contains(line, "registry.NoEffect") {
+		if m["event"] != "tool_call" {
+			if m["event"] != "outcome_unclear" || !strings.Contains(line, "registry.NoEffect") {
 				t.Errorf("the mend is not explained: %s", line)
 			}
 			continue
@@ -96,5 +99,39 @@ func TestThePlainErrorOfAToolIsExplainedOnce(t *testing.T) {
 	}
 	if n := strings.Count(buf.String(), "registry.NoEffect"); n != 1 {
 		t.Errorf("explained %d times:\n%s", n, buf.String())
+	}
+}
+
+func TestEachLineOfTheGuardHasAnEvent(t *testing.T) {
+	down := errors.New("the disk is full")
+	for _, c := range []struct {
+		event  string
+		fails  ledgertest.Op
+		times  int
+		result string
+		calls  int
+	}{
+		{"not_saved", ledgertest.Op{Method: "Change"}, 2, "done", 1},
+		{"repeat_not_noted", ledgertest.Op{Method: "Note"}, 1, "done", 2},
+		{"result_too_long", ledgertest.Op{Method: "nothing"}, 0, strings.Repeat("x", 10<<20+1), 1},
+	} {
+		t.Run(c.event, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := registry.New()
+				registry.Add(r, registry.Tool[seatInput, string]{
+					Name: "reserve", Effect: registry.NonIdempotentWrite, Run: func(context.Context, seatInput) (string, error) { return c.result, nil },
+				})
+				var buf bytes.Buffer
+				l := &ledgertest.Faulty{Ledger: middleware.Memory(), Before: ledgertest.Fail(c.times, c.fails, down)}
+				h := r.Handler(middleware.Once(l, &middleware.OnceOptions{Logger: slog.New(slog.NewTextHandler(&buf, nil))}))
+				for position := range c.calls {
+					_, _ = h(t.Context(), at(1, position, "reserve", `{"seat":"12A"}`)) // an outcome that is not stored is an error
+				}
+				time.Sleep(time.Minute)
+				if got := buf.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "event="+c.event+" tool=reserve") || strings.Contains(got, "12A") {
+					t.Error(got)
+				}
+			})
+		})
 	}
 }

@@ -72,7 +72,9 @@ func (m *meeting) answer(ctx context.Context) (res registry.Result, again bool, 
 		}
 		// Somebody runs it, or asks Lookup: then it is asked for this call too.
 		m.asked = m.asked || m.row.State == InDoubt
+		began := time.Now()
 		waited, err := m.wait(ctx)
+		m.g.timed(ctx, m.Call, "wait", began, err)
 		switch {
 		case err != nil:
 			return registry.Result{}, false, err
@@ -99,7 +101,7 @@ func (m *meeting) note(ctx context.Context) error {
 	}
 	n, err := m.g.ledger.Note(context.WithoutCancel(ctx), m.row.Operation, aliasOf(m.Call))
 	if err != nil && !errors.Is(err, ErrLost) && (m.row.State == Done || m.row.State == Released) {
-		m.g.Logger.Warn("toolonce: a repeat could not be noted", "tool", m.Tool, "operation", m.row.Operation, "error", err)
+		m.g.Logger.Warn("toolonce: a repeat could not be noted", "event", "repeat_not_noted", "tool", m.Tool, "operation", m.row.Operation, "error", err)
 		return nil // what is done can be told all the same
 	}
 	if err != nil {

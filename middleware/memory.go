@@ -25,13 +25,14 @@ type memory struct {
 	rows      map[string]*memoryRow // by operation
 	aliases   []memoryAlias         // in the order they came
 	approvals []*memoryApproval     // in the order they were asked for
+	acts      []Act                 // of people, in all namespaces
 	gone      map[string]bool       // owners
 }
 
 type memoryRow struct {
 	Row
-	keep    time.Duration // of the claim
-	settler string        // who holds Settle
+	keep, retain time.Duration // of the claim
+	settler      string        // who holds Settle
 }
 
 type memoryAlias struct {
@@ -41,9 +42,12 @@ type memoryAlias struct {
 }
 
 var (
-	_ Ledger   = (*MemoryLedger)(nil)
-	_ Lister   = (*MemoryLedger)(nil)
-	_ Approver = (*MemoryLedger)(nil)
+	_ Ledger    = (*MemoryLedger)(nil)
+	_ Lister    = (*MemoryLedger)(nil)
+	_ Approver  = (*MemoryLedger)(nil)
+	_ Pruner    = (*MemoryLedger)(nil)
+	_ Recorder  = (*MemoryLedger)(nil)
+	_ Forgetter = (*MemoryLedger)(nil)
 )
 
 // Memory makes an empty ledger in memory.
@@ -137,7 +141,7 @@ func (l *MemoryLedger) Claim(_ context.Context, c Claim) (Row, bool, error) {
 	r.Input, r.Result, r.HasResult = slices.Clone(c.Input), "", false
 	r.Claimer, r.Conversation = c.Call, c.Conversation
 	r.Expires = time.Time{}
-	r.keep = c.Keep
+	r.keep, r.retain = c.Keep, c.Retain
 	l.rows[r.Operation] = r
 	l.alias(memoryAlias{Alias: c.Call, namespace: l.namespace, operation: r.Operation, identity: c.Identity, repeat: c.Repeat})
 	if approval != nil {

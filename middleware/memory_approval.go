@@ -61,6 +61,9 @@ func (l *MemoryLedger) Decide(_ context.Context, d Decision) (Approval, error) {
 	if d.Approve {
 		a.State = Approved
 	}
+	act := DecisionAct(&a.Approval)
+	act.Namespace = l.namespace
+	l.record(act)
 	return a.read(now), nil
 }
 

@@ -20,6 +20,10 @@ func (l *MemoryLedger) Change(_ context.Context, t Transition) (Row, error) {
 		return l.read(r, ""), err
 	}
 	l.apply(r, t, now)
+	if a, ok := VerdictAct(&t); ok {
+		a.Namespace = l.namespace
+		l.record(a)
+	}
 	return l.read(r, ""), nil
 }
 

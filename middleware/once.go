@@ -81,6 +81,9 @@ type OnceOptions struct {
 	// MaxResult is how many bytes of a result the model reads, head and tail. The ledger keeps it whole, up to 10 MiB; of
 	// a longer one it keeps that it was done. 0: 40,000.
 	MaxResult int
+	// Redact says what is kept of a result and told to the model in its place, of Lookup's too: so what it leaves out reaches
+	// no store, no envelope and no page. It may be called by several goroutines at once. nil: results are kept as they are.
+	Redact func(c *registry.Call, result string) string
 	// Admit is asked after the ledger (what is done needs no approval) and before the claim: approval, rate limits. A
 	// Result is told to the model instead of running the tool, an error ends the run; neither leaves a row.
 	Admit func(context.Context, *registry.Call) (*registry.Result, error)
@@ -89,9 +92,14 @@ type OnceOptions struct {
 	// timeout. The guard itself never logs their texts, which may hold data of users: to log them is the program's choice.
 	// It may be called by several goroutines at once. nil: nobody is told.
 	OnError func(context.Context, *registry.Call, error)
-	// Logger is told how to mend a tool whose errors leave outcomes unclear, and of what could not be kept: results that
-	// came too late or are too long, repeats that could not be noted. It never sees arguments or results. nil:
-	// slog.Default().
+	// Timed is told how long each part of a call took: "claim" (the ledger's Claim), "run" (the handler, of a Read too),
+	// "save" (a step that stores what an attempt came to, each try at it), "wait" (for another's attempt). The error is
+	// what the part ended with: a tool's, a ledger's, ErrLost. It is for measuring, as package otel does; it may be called
+	// by several goroutines at once, and the call waits for it. nil: nobody is told.
+	Timed func(ctx context.Context, c *registry.Call, part string, took time.Duration, err error)
+	// Logger is told how to mend a tool whose errors leave outcomes unclear, and of what could not be kept: outcomes
+	// that are not stored yet, results that came too late or are too long, repeats that could not be noted. It never sees
+	// arguments or results. nil: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -116,7 +124,7 @@ func Once(l Ledger, opts *OnceOptions) registry.Middleware {
 	g := newGuard(l, opts)
 	return func(next registry.Handler) registry.Handler {
 		n := *g
-		n.next = next
+		n.next = g.redacting(next)
 		return n.handle
 	}
 }
@@ -312,7 +320,15 @@ func (g *guard) find(ctx context.Context, c *registry.Call, q Query) (Row, bool,
 	if err != nil {
 		return Row{}, false, fmt.Errorf("middleware: looking up the operation of a call of %s: %w", c.Tool, err)
 	}
-	return row, ok, nil
+	return row, ok, readable(c.Tool, &row)
+}
+
+// readable refuses to decide on what is kept but cannot be read: to take it for nothing would run the tool again.
+func readable(tool string, row *Row) error {
+	if row.Unreadable == nil {
+		return nil
+	}
+	return fmt.Errorf("middleware: reading operation %s of %s: %w: nothing was run", row.Operation, tool, row.Unreadable)
 }
 
 // sameCall reports whether the call at a place is the one that was seen there before.
@@ -351,12 +367,14 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 	claim.Call, claim.Conversation, claim.Input, claim.Token = aliasOf(c), c.Run.Conversation, c.Input(), rand.Text()
 	claim.Resource, claim.ResourceOut = c.Resource(), info.ResourceOut
 	claim.Deadline, claim.KeyWindow, claim.Keep = info.Timeout+g.Margin, info.KeyWindow, info.Keep
+	claim.Retain = info.Retain
 	// Whoever waits for the handlers of this process waits from before the claim on, and a claim whose commit is in doubt
 	// keeps it waiting too.
 	held := g.ledger.Handlers().Open(claim.Token)
 	began := time.Now()
 	// The caller's cancel must not leave a claim that nobody runs.
 	row, won, err := g.ledger.Claim(context.WithoutCancel(ctx), claim)
+	g.timed(ctx, c, "claim", began, err)
 	if err != nil {
 		g.dropClaim(context.WithoutCancel(ctx), claim, held)
 		return registry.Result{}, false, fmt.Errorf("middleware: claiming an operation of %s: %w: the tool was not run", c.Tool, err)
@@ -379,22 +397,4 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 	a.start(a.invoke)
 	res, err := a.wait(ctx)
 	return res, false, err
-}
-
-// dropClaim frees a claim whose commit is in doubt, since nobody will run it.
-func (g *guard) dropClaim(ctx context.Context, c Claim, held *Held) {
-	g.janitor.do(func() bool {
-		row, ok, err := g.ledger.Find(ctx, Query{Identity: c.Identity})
-		if err != nil {
-			return false
-		}
-		if ok && row.Token == c.Token {
-			t := Transition{Step: GiveBack, Operation: row.Operation, Token: row.Token, Attempt: row.Attempt, NewKey: !row.Unclear}
-			if _, err := g.ledger.Change(ctx, t); err != nil && !errors.Is(err, ErrLost) {
-				return false
-			}
-		}
-		held.End()
-		return true
-	})
 }

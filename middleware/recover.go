@@ -24,7 +24,7 @@ type Recovered struct {
 // on after an error and returns all of them with what was settled.
 func Recover(ctx context.Context, tools *registry.Registry, l Ledger, opts *OnceOptions) ([]Recovered, error) {
 	g := newGuard(l, opts)
-	g.next = registry.Invoke
+	g.next = g.redacting(registry.Invoke)
 	lister, ok := l.(Lister)
 	if !ok {
 		return nil, fmt.Errorf("middleware: recovering: a %T cannot list its rows: use a ledger that implements Lister", l)
@@ -64,6 +64,9 @@ func asks(tools *registry.Registry, name string) bool {
 }
 
 func (g *guard) recoverRow(ctx context.Context, tools *registry.Registry, row Row) (registry.Verdict, error) {
+	if err := readable(row.Tool, &row); err != nil {
+		return "", err
+	}
 	at := row.Claimer
 	call := registry.Call{
 		Run: registry.Run{ID: at.Run, Conversation: row.Conversation}, Turn: at.Turn, Position: at.Position, ID: at.CallID, Tool: row.Tool,

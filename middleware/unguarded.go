@@ -27,7 +27,9 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 		return registry.Result{}, err
 	}
 	c.Approved()
+	began := time.Now()
 	o, late := g.within(ctx, g.next, c)
+	g.timed(ctx, c, "run", began, bare(o.err))
 	switch {
 	case o.err == nil:
 		if o.res.Verdict == registry.Executed {
@@ -94,6 +96,13 @@ func askCheck(ctx context.Context, c *registry.Call) (registry.Result, error) {
 func (g *guard) tellError(ctx context.Context, c *registry.Call, err error) {
 	if g.OnError != nil {
 		g.OnError(ctx, c, bare(err))
+	}
+}
+
+// timed tells the program how long a part of a call took.
+func (g *guard) timed(ctx context.Context, c *registry.Call, part string, began time.Time, err error) {
+	if g.Timed != nil {
+		g.Timed(ctx, c, part, time.Since(began), err)
 	}
 }
 

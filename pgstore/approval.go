@@ -8,27 +8,28 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toolonce/toolonce/internal/content"
 	"github.com/toolonce/toolonce/middleware"
 )
 
 // The first arguments are the same for all that ask what an approval is bound to: namespace, run, tool, fingerprint, turn,
-// position, identity, generation and input.
+// position, identity, generation and the digest of the input.
 const (
 	approvalColumns = `id, state, run, turn, position, call_id, tool, arguments, fingerprint, identity, generation, conversation, input,
 		repeat_of, asked, expires, decided, decided_by, why, operation, statement_timestamp()`
 
 	equalCall = `namespace = $1 AND run = $2 AND tool = $3 AND fingerprint = $4`
-	bound     = `turn = $5 AND position = $6 AND identity = $7 AND generation = $8 AND input IS NOT DISTINCT FROM $9 AND expires > statement_timestamp()`
+	bound     = `turn = $5 AND position = $6 AND identity = $7 AND generation = $8 AND digest IS NOT DISTINCT FROM $9 AND expires > statement_timestamp()`
 
 	// lockCall is so that of two who ask the same at once one stores the question and the other finds it.
 	lockCall         = `SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(' ', 'toolonce', $1::text, $2::text, $3::text), 0))`
 	countingApproval = `SELECT ` + approvalColumns + ` FROM @approvals
 		WHERE ` + equalCall + ` AND (state = 'denied' OR state IN ('pending', 'approved') AND ` + bound + `)
 		ORDER BY state = 'denied' DESC, number DESC LIMIT 1`
-	insertApproval = `INSERT INTO @approvals (namespace, run, tool, fingerprint, turn, position, identity, generation, input, id, state,
-			call_id, arguments, conversation, repeat_of, asked, expires)
+	insertApproval = `INSERT INTO @approvals (namespace, run, tool, fingerprint, turn, position, identity, generation, digest, id, state,
+			call_id, arguments, conversation, repeat_of, asked, expires, input)
 		SELECT $1::text, $2::text, $3::text, $4::bytea, $5::bigint, $6::bigint, $7::bytea, $8::integer, $9::bytea, $10::text, 'pending', $11::text, $12::bytea,
-			$13::text, $14::text, statement_timestamp(), statement_timestamp() + $15::interval
+			$13::text, $14::text, statement_timestamp(), statement_timestamp() + $15::interval, $16::bytea
 		WHERE NOT EXISTS (SELECT 1 FROM @approvals WHERE ` + equalCall + ` AND (state = 'denied' OR state IN ('pending', 'approved') AND ` + bound + `))
 		RETURNING ` + approvalColumns
 
@@ -40,9 +41,9 @@ const (
 			AND runs.run = approvals.run AND outputs.turn = approvals.turn AND outputs.position = approvals.position)
 		OR EXISTS (SELECT 1 FROM @operations AS operations WHERE operations.namespace = approvals.namespace AND operations.identity = approvals.identity
 		AND released = 0 AND operations.state <> 'free' AND (operations.expires IS NULL OR operations.expires > statement_timestamp())))`
-	decideApproval = `UPDATE @approvals AS approvals SET state = $6, decided = statement_timestamp(), decided_by = $7, why = $8
+	decideApproval = `WITH changed AS (UPDATE @approvals AS approvals SET state = $6, decided = statement_timestamp(), decided_by = $7, why = $8
 		WHERE ` + openQuestion + ` AND (id = $5 OR $5 = '' AND (SELECT count(*) FROM @approvals AS approvals WHERE ` + openQuestion + `) = 1)
-		RETURNING ` + approvalColumns
+		RETURNING ` + approvalColumns + `), `
 	lastApproval = `SELECT ` + approvalColumns + ` FROM @approvals WHERE ` + atQuestion + ` ORDER BY number DESC LIMIT 1`
 )
 
@@ -58,21 +59,30 @@ func (a *approval) dest() []any {
 	}
 }
 
+func (s *Store) opened(a *approval) middleware.Approval {
+	s.content().OpenApproval(&a.Approval)
+	return a.Approval
+}
+
 // Ask implements middleware.Approver. The caller's context does not cut it short.
 func (s *Store) Ask(ctx context.Context, a middleware.Approval, expires time.Duration) (middleware.Approval, error) {
 	c := &a.Call
 	id := rand.Text()
 	args := []any{
-		pack(s.namespace), pack(c.Run), pack(c.Tool), packHash(c.Fingerprint), c.Turn, c.Position, packHash(a.Identity), a.Generation, a.Input,
+		pack(s.namespace), pack(c.Run), pack(c.Tool), packHash(c.Fingerprint), c.Turn, c.Position, packHash(a.Identity), a.Generation, content.Digest(a.Input),
+	}
+	input, err := s.content().PutQuestion(a.Input, id)
+	if err != nil {
+		return middleware.Approval{}, s.d.wrap("asking for an approval in", err)
 	}
 	var made, stored approval
 	var isMade, isStored bool
-	_, err := s.d.write(ctx, func(b *batch) {
+	_, err = s.d.write(ctx, func(b *batch) {
 		made, stored = approval{}, approval{}
 		if expires >= 0 {
 			b.run(lockCall, pack(s.namespace), pack(c.Run), pack(c.Tool))
 			b.one(&isMade, insertApproval, made.dest(), append(slices.Clip(args), id, pack(c.CallID), packHash(c.Arguments),
-				pack(a.Conversation), pack(a.RepeatOf), span(expires))...)
+				pack(a.Conversation), pack(a.RepeatOf), span(expires), input)...)
 		}
 		b.one(&isStored, countingApproval, stored.dest(), args...)
 	})
@@ -80,9 +90,9 @@ func (s *Store) Ask(ctx context.Context, a middleware.Approval, expires time.Dur
 	case err != nil:
 		return middleware.Approval{}, s.d.wrap("asking for an approval in", err)
 	case isMade: // it may have expired at once, and then is not among those that count
-		return made.Approval, nil
+		return s.opened(&made), nil
 	default:
-		return stored.Approval, nil
+		return s.opened(&stored), nil
 	}
 }
 
@@ -95,10 +105,13 @@ func (s *Store) Decide(ctx context.Context, d middleware.Decision) (middleware.A
 	at := []any{pack(s.namespace), pack(d.Run), d.Turn, d.Position}
 	var a, last approval
 	var ok, known bool
+	act := middleware.DecisionAct(&middleware.Approval{State: state, By: d.By, Why: d.Why})
+	deciding, args := s.acting(act, ` FROM changed`, append(slices.Clip(at), pack(d.ID), string(state), pack(d.By), pack(d.Why)))
 	doubtful, err := s.d.write(ctx, func(b *batch) {
 		a, last = approval{}, approval{}
+		b.run(lockActs, s.d.opts.Schema)
 		b.run(lockQuestion, at...)
-		b.one(&ok, decideApproval, a.dest(), append(slices.Clip(at), pack(d.ID), string(state), pack(d.By), pack(d.Why))...)
+		b.one(&ok, decideApproval+deciding+` SELECT * FROM changed`, a.dest(), args...)
 		b.one(&known, lastApproval, last.dest(), at...)
 	})
 	before := doubtful && last.State == state && last.By == d.By && last.Why == d.Why && (d.ID == "" || d.ID == last.ID)
@@ -106,11 +119,11 @@ func (s *Store) Decide(ctx context.Context, d middleware.Decision) (middleware.A
 	case err != nil:
 		return middleware.Approval{}, s.d.wrap("deciding on an approval in", err)
 	case ok:
-		return a.Approval, nil
+		return s.opened(&a), nil
 	case before: // only the first answer was lost
-		return last.Approval, nil
+		return s.opened(&last), nil
 	default:
-		return last.Approval, middleware.ErrLost
+		return s.opened(&last), middleware.ErrLost
 	}
 }
 
@@ -126,7 +139,7 @@ func (s *Store) Approvals(ctx context.Context, states ...middleware.ApprovalStat
 		b.each(query+` ORDER BY number`, func(rows pgx.Rows) error {
 			var a approval
 			err := rows.Scan(a.dest()...)
-			all = append(all, a.Approval)
+			all = append(all, s.opened(&a))
 			return err
 		}, pack(s.namespace))
 	})

@@ -34,7 +34,7 @@ const (
 	releasing = ` RETURNING id, undoes), released AS (
 			UPDATE @operations AS operations SET state = 'released', released = operations.id, since = ` + now + ` FROM changed
 			WHERE operations.id = changed.undoes AND (operations.namespace = $2) IS TRUE AND operations.state = 'done'
-		) SELECT id FROM changed`
+		)`
 	undoesNothing = ` AND undoes IS NULL`
 	seeOwners     = `, (SELECT owner.name FROM @owners AS owner WHERE owner.id = operations.owner),
 		(SELECT ` + isGone + ` FROM @owners AS owner WHERE owner.id = operations.owner),
@@ -64,6 +64,9 @@ const takeDoubtful = toDoubt + `, settle = $6, settler = $5` + seen + unsettled
 // cut it short.
 func (s *Store) Change(ctx context.Context, t middleware.Transition) (middleware.Row, error) {
 	c := changing{s: s, t: t, id: idOf(t.Operation), running: s.d.handlers.Running(t.Operation)}
+	if err := c.seal(); err != nil {
+		return middleware.Row{}, s.d.wrap("changing an operation in", err)
+	}
 	if c.takesOver() {
 		done, err := s.d.starting()
 		if err != nil {
@@ -102,6 +105,7 @@ type changing struct {
 	t       middleware.Transition
 	id      number
 	running bool // its handler runs in this process
+	result  any  // as it is stored, nil for none
 
 	made bool
 	r    record
@@ -119,6 +123,16 @@ func (c *changing) takesOver() bool {
 	}
 }
 
+// seal makes the result what is stored.
+func (c *changing) seal() error {
+	if !c.t.HasResult {
+		return nil
+	}
+	result, err := c.s.content().PutResult(&c.t)
+	c.result = pack(result)
+	return err
+}
+
 // alone makes the step by one statement, if nothing else is to be changed with it, and reads the row unless blind.
 func (c *changing) alone(ctx context.Context) (doubtful bool, err error) {
 	query, args := c.step()
@@ -127,6 +141,9 @@ func (c *changing) alone(ctx context.Context) (doubtful bool, err error) {
 	}
 	if c.finishes() {
 		query += undoesNothing
+	}
+	if _, act := middleware.VerdictAct(&c.t); act {
+		return false, nil
 	}
 	return c.s.d.write(ctx, func(b *batch) {
 		c.r = record{}
@@ -146,18 +163,25 @@ func (c *changing) whole(ctx context.Context) (doubtful bool, err error) {
 
 func (c *changing) queue(b *batch) {
 	query, args := c.step()
+	act, person := middleware.VerdictAct(&c.t)
 	switch {
 	case query == "":
 	case c.finishes():
 		query = `WITH changed AS (` + query + releasing
 	default:
-		query += ` RETURNING id`
+		query = `WITH changed AS (` + query + ` RETURNING id)`
+	}
+	if person {
+		var recording string
+		recording, args = c.s.acting(act, ` FROM changed`, args)
+		query += `, ` + recording
+		b.run(lockActs, c.s.d.opts.Schema)
 	}
 	var ok bool
 	c.made, c.r = false, record{}
 	b.one(&ok, lockOperation, []any{new(number)}, c.id, pack(c.s.namespace))
 	if query != "" {
-		b.one(&c.made, query, []any{new(number)}, args...)
+		b.one(&c.made, query+` SELECT id FROM changed`, []any{new(number)}, args...)
 	}
 	c.read(b)
 }
@@ -177,7 +201,7 @@ func (c *changing) read(b *batch) {
 func (c *changing) late(ctx context.Context) error {
 	_, err := c.s.d.write(ctx, func(b *batch) {
 		c.r = record{}
-		b.run(markLate, c.id, pack(c.s.namespace), pack(c.t.Token), textOrNull(c.t.Result, c.t.HasResult))
+		b.run(markLate, c.id, pack(c.s.namespace), pack(c.t.Token), c.result)
 		c.read(b)
 	})
 	return err
@@ -188,10 +212,10 @@ func (c *changing) step() (query string, args []any) {
 	t, me := &c.t, c.s.d.owner
 	args = []any{c.id, pack(c.s.namespace), pack(t.Token), t.Attempt}
 	query = steps[t.Step]
-	result, by, why := textOrNull(t.Result, t.HasResult), pack(t.By), pack(t.Why)
+	by, why := pack(t.By), pack(t.Why)
 	switch t.Step {
 	case middleware.Complete:
-		return query, append(args, result, hashOrNull(t.Resource))
+		return query, append(args, c.result, hashOrNull(t.Resource))
 	case middleware.GiveBack:
 		return query, append(args, t.NewKey, t.Unclear)
 	case middleware.Doubt:
@@ -210,13 +234,13 @@ func (c *changing) step() (query string, args []any) {
 			return "", nil
 		}
 	case middleware.Found:
-		return query, append(args, result, hashOrNull(t.Resource), pack(t.Mark))
+		return query, append(args, c.result, hashOrNull(t.Resource), pack(t.Mark))
 	case middleware.Absent:
 		return query, append(args, me, pack(t.Mark), span(t.Deadline), t.MaxAttempts, c.running, span(t.AbsentAfter))
 	case middleware.Unsure:
 		return query, append(args, pack(t.Mark))
 	case middleware.Happened:
-		return query, append(args, result, hashOrNull(t.Resource), by, why)
+		return query, append(args, c.result, hashOrNull(t.Resource), by, why)
 	case middleware.NotHappened:
 		return query, append(args, t.NewKey, t.Unclear, by, why, c.running)
 	default:
@@ -248,8 +272,11 @@ func (c *changing) early(row *middleware.Row) error {
 // stored reports that the same claim has stored the same result before.
 func (c *changing) stored() bool {
 	t, r := &c.t, &c.r
-	return (r.State == middleware.Done || r.State == middleware.Released) && r.Token == t.Token &&
-		r.result.valid == t.HasResult && (!t.HasResult || r.result.text == t.Result)
+	if r.State != middleware.Done && r.State != middleware.Released || r.Token != t.Token || r.result.valid != t.HasResult {
+		return false
+	}
+	result, err := c.s.content().TakeResult(r.result.text, r.Token)
+	return err == nil && result == t.Result // "" where there is none
 }
 
 // madeBefore says of a step whose first answer was lost, and which cannot be made now, whether it was made then. Where that

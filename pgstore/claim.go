@@ -27,7 +27,11 @@ func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.R
 	defer done()
 	s.d.used.Store(true)
 	ctx = context.WithoutCancel(ctx)
-	n := newClaiming(s, c)
+	input, err := s.content().PutInput(c.Input, c.Token)
+	if err != nil {
+		return row, false, err
+	}
+	n := newClaiming(s, c, input)
 	for range 8 { // three at most, but for what others change meanwhile
 		if err := n.try(ctx); err != nil || n.won {
 			return s.row(&n.r), n.won, err

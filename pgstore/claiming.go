@@ -1,9 +1,9 @@
 package pgstore
 
 import (
-	"bytes"
 	"context"
 
+	"github.com/toolonce/toolonce/internal/content"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
@@ -16,13 +16,13 @@ import (
 const (
 	// insertOperation and its siblings have these arguments: the operation's id, namespace, identity, fingerprint,
 	// canonical, tool, token, deadline, owner, generation, key, undoes, repeat_of, resource, resource_out, run, turn,
-	// position, call_id, arguments, conversation, keep and input. For a row seen come the key window, its id and its token.
+	// position, call_id, arguments, conversation, keep, input and retain. For a row seen come the key window, its id and its token.
 	insertOperation = `INSERT INTO @operations AS operations (id, namespace, identity, fingerprint, canonical, tool, state, token, attempt, deadline,
 			owner, generation, key, key_since, undoes, repeat_of, resource, resource_out, run, turn, position, call_id, arguments,
-			conversation, created, since, keep, input)
+			conversation, created, since, keep, input, retain)
 		SELECT $1::bigint, $2::text, $3::bytea, $4::bytea, $5::integer, $6::text, 'running', $7::text, 1, statement_timestamp() + $8::interval,
 			$9::bigint, $10::integer, $11::bytea, statement_timestamp(), $12::bigint, $13::bigint, $14::bytea, $15::text, $16::text, $17::bigint,
-			$18::bigint, $19::text, $20::bytea, $21::text, statement_timestamp(), statement_timestamp(), $22::interval, $23::bytea
+			$18::bigint, $19::text, $20::bytea, $21::text, statement_timestamp(), statement_timestamp(), $22::interval, $23::bytea, $24::interval
 		WHERE `
 	onlyNew = ` ON CONFLICT DO NOTHING`
 
@@ -35,10 +35,10 @@ const (
 
 	takeOperation = `UPDATE @operations AS operations SET id = $1, fingerprint = $4, canonical = $5, tool = $6, state = 'running', token = $7, attempt = 1,
 			owner = $9, settle = NULL, settler = 0, key = $11, by_person = false, undoes = $12, repeat_of = $13, resource = $14, resource_out = $15,
-			key_since = CASE WHEN key IS NULL OR statement_timestamp() > key_since + $24::interval THEN statement_timestamp() ELSE key_since END,
+			key_since = CASE WHEN key IS NULL OR statement_timestamp() > key_since + $25::interval THEN statement_timestamp() ELSE key_since END,
 			run = $16, turn = $17, position = $18, call_id = $19, arguments = $20, conversation = $21, since = statement_timestamp(), keep = $22,
-			input = $23, result = NULL, done_at = NULL, expires = NULL, settled_by = '', settled_why = '', `
-	ifSeen      = ` WHERE id = $25 AND (namespace = $2) IS TRUE AND identity = $3 AND token = $26 AND generation = $10 AND `
+			input = $23, retain = $24, result = NULL, done_at = NULL, expires = NULL, settled_by = '', settled_why = '', `
+	ifSeen      = ` WHERE id = $26 AND (namespace = $2) IS TRUE AND identity = $3 AND token = $27 AND generation = $10 AND `
 	takeFree    = takeOperation + `deadline = greatest(deadline, statement_timestamp() + $8::interval)` + ifSeen + `state = 'free' AND `
 	takeExpired = takeOperation + `deadline = statement_timestamp() + $8::interval, created = statement_timestamp(), late = false` + ifSeen +
 		`state = 'done' AND expires <= statement_timestamp() AND NOT ` + openCall + ` AND `
@@ -53,7 +53,7 @@ const (
 
 	// point has the arguments namespace, id, token, run, turn, position, call_id, tool, arguments, fingerprint, whether it is a
 	// repeat, the operation seen at the place, that of the row seen, and whether the row is new. pointAndSpend has besides
-	// the approval, input, and the operation by its name.
+	// the approval, the digest of the input, and the operation by its name.
 	mine = `WITH mine AS (
 			SELECT id, identity, generation FROM @operations WHERE id = $2 AND (namespace = $1) IS TRUE AND token = $3 AND state = 'running' AND attempt = 1
 		), place AS (
@@ -71,7 +71,7 @@ const (
 			UPDATE @approvals AS approvals SET state = 'spent', operation = $17 FROM mine
 			WHERE approvals.id = $15 AND (approvals.namespace = $1) IS TRUE AND approvals.state = 'approved' AND approvals.run = $4 AND approvals.turn = $5
 				AND approvals.position = $18 AND approvals.tool = $8 AND approvals.fingerprint = $10 AND approvals.identity = mine.identity
-				AND approvals.generation = mine.generation AND approvals.expires > statement_timestamp() AND approvals.input IS NOT DISTINCT FROM $16
+				AND approvals.generation = mine.generation AND approvals.expires > statement_timestamp() AND approvals.digest IS NOT DISTINCT FROM $16
 			RETURNING 1
 		)`
 	// Of the repeats, what stood at the place of this call has gone.
@@ -97,6 +97,7 @@ type claiming struct {
 	s *Store
 	c middleware.Claim
 
+	input            []byte // as it is stored
 	id               number // that the operation gets
 	generation       int    // that it must be at
 	undoes, repeatOf number // the operations that the claim names, 0 for none
@@ -107,8 +108,8 @@ type claiming struct {
 	won      bool
 }
 
-func newClaiming(s *Store, c middleware.Claim) *claiming {
-	n := &claiming{s: s, c: c, id: number(s.d.newID()), generation: c.Seen.Generation, undoes: idOf(c.Undoes), repeatOf: idOf(c.RepeatOf)}
+func newClaiming(s *Store, c middleware.Claim, input []byte) *claiming {
+	n := &claiming{s: s, c: c, input: input, id: number(s.d.newID()), generation: c.Seen.Generation, undoes: idOf(c.Undoes), repeatOf: idOf(c.RepeatOf)}
 	if c.Seen.State == middleware.Free {
 		n.id = idOf(c.Seen.Operation)
 	}
@@ -168,7 +169,7 @@ func (n *claiming) new(b *batch, position int64) {
 	n.r = record{Row: middleware.Row{
 		Identity: c.Identity, Fingerprint: c.Call.Fingerprint, Canonical: registry.CanonicalVersion, Tool: c.Call.Tool,
 		State: middleware.Running, Token: c.Token, Attempt: 1, Key: key, Resource: c.Resource, ResourceOut: c.ResourceOut,
-		Input: bytes.Clone(c.Input), Claimer: c.Call, Conversation: c.Conversation,
+		Input: n.input, Claimer: c.Call, Conversation: c.Conversation,
 	}, id: n.id, owner: number(n.s.d.owner), undoes: n.undoes, repeatOf: n.repeatOf}
 	r := &n.r
 	b.one(&n.won, query+` RETURNING deadline, key_since, created, since, statement_timestamp()`,
@@ -185,7 +186,7 @@ func (n *claiming) take() (query string, args []any) {
 		n.id, pack(n.s.namespace), packHash(c.Identity), packHash(call.Fingerprint), registry.CanonicalVersion, pack(call.Tool), pack(c.Token),
 		span(c.Deadline), n.s.d.owner, n.generation, packHash(registry.DownstreamKey(n.s.namespace, c.Identity, n.generation)),
 		n.undoes.orNull(), n.repeatOf.orNull(), hashOrNull(c.Resource), pack(c.ResourceOut), pack(call.Run), call.Turn, call.Position, pack(call.CallID),
-		packHash(call.Arguments), pack(c.Conversation), spanOrNull(c.Keep), c.Input,
+		packHash(call.Arguments), pack(c.Conversation), spanOrNull(c.Keep), n.input, spanOrNull(c.Retain),
 	}
 	names := namesNone
 	if n.undoes != 0 || n.repeatOf != 0 {
@@ -212,7 +213,7 @@ func (n *claiming) point(position int64) (query string, args []any) {
 	if c.Approval == "" {
 		return point, args
 	}
-	return pointAndSpend, append(args, pack(c.Approval), c.Input, pack(operationOf(n.id)), call.Position)
+	return pointAndSpend, append(args, pack(c.Approval), content.Digest(c.Input), pack(operationOf(n.id)), call.Position)
 }
 
 // again reports whether a claim that was not won may be in another way: not as a new one, or with another generation.

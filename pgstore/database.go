@@ -26,7 +26,7 @@ type database struct {
 	ctx      context.Context // never ends: for what no caller's context may cut short
 	pool     *pgxpool.Pool
 	handlers middleware.Handlers
-	held     sync.Map // the tokens of the runs that calls of this process are at
+	held     sync.Map // holding: the runs that calls of this process are at
 	queries  sync.Map // as they are written here: as they are sent
 
 	owner     int64 // this process instance

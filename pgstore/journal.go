@@ -57,11 +57,23 @@ func (w *writing) args(more ...any) []any {
 	return append([]any{pack(w.s.namespace), pack(w.run), pack(w.token)}, more...)
 }
 
-// outputs queues those of a turn that are new, if that is the last.
-func (w *writing) outputs(b *batch, turn int, outputs []journal.Output) {
-	for _, o := range outputs {
-		b.run(insertOutput, w.args(turn, o.Position, pack(o.Content), pack(string(o.Verdict)), pack(o.Operation))...)
+// outputs queues those of a turn that are new, if that is the last. texts are their contents as they are stored.
+func (w *writing) outputs(b *batch, turn int, outputs []journal.Output, texts []string) {
+	for i, o := range outputs {
+		b.run(insertOutput, w.args(turn, o.Position, pack(texts[i]), pack(string(o.Verdict)), pack(o.Operation))...)
 	}
+}
+
+// putOutputs are the contents of outputs as they are stored.
+func (s *Store) putOutputs(run string, turn int, outputs []journal.Output) ([]string, error) {
+	texts := make([]string, len(outputs))
+	for i, o := range outputs {
+		var err error
+		if texts[i], err = s.content().PutOutput(run, turn, o); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
 }
 
 // Append implements journal.Journal in one commit and one round trip. The caller's context does not cut it short. Where it
@@ -69,7 +81,7 @@ func (w *writing) outputs(b *batch, turn int, outputs []journal.Output) {
 func (s *Store) Append(ctx context.Context, e journal.Entry) (journal.Entry, error) {
 	stored, err := s.append(ctx, e)
 	if err != nil || stored.Final {
-		s.d.held.Delete(e.Token)
+		s.d.held.Delete(s.holding(e.Token))
 	}
 	if err != nil {
 		return journal.Entry{}, s.d.wrap("storing a turn in", err)
@@ -82,14 +94,22 @@ func (s *Store) append(ctx context.Context, e journal.Entry) (journal.Entry, err
 	n, before := e.Turn.Number, e.Turn.Number-1
 	var stored journal.Entry
 	var made, there bool
+	texts, err := s.putOutputs(e.Run, before, e.Outputs)
+	if err != nil {
+		return stored, err
+	}
+	answer, err := s.content().PutAnswer(e.Run, e.Turn)
+	if err != nil {
+		return stored, err
+	}
 	doubtful, err := s.d.write(ctx, func(b *batch) {
 		stored = journal.Entry{Run: e.Run, Token: e.Token, Turn: journal.Turn{Number: n}}
 		w.see(b)
 		if before > 0 {
-			w.outputs(b, before, e.Outputs)
+			w.outputs(b, before, e.Outputs, texts)
 		}
 		if before > 0 || len(e.Outputs) == 0 {
-			b.one(&made, insertTurn, []any{new(number)}, w.args(before, pack(string(e.Turn.Answer)), e.Final)...)
+			b.one(&made, insertTurn, []any{new(number)}, w.args(before, pack(answer), e.Final)...)
 		}
 		b.one(&there, turnAnswer, []any{(*raw)(&stored.Turn.Answer)}, w.args(n)...)
 		b.each(turnOutputs, func(rows pgx.Rows) error {
@@ -98,6 +118,12 @@ func (s *Store) append(ctx context.Context, e journal.Entry) (journal.Entry, err
 			return err
 		}, w.args(before)...)
 	})
+	if err == nil {
+		err = s.content().OpenAnswer(e.Run, &stored.Turn)
+	}
+	if err == nil {
+		err = s.content().OpenOutputs(e.Run, before, stored.Outputs)
+	}
 	lost := !w.known || !w.owned
 	if lost && doubtful && w.finished && e.Final && n == w.last { // only the first answer was lost
 		lost, stored.Final = false, true
@@ -122,16 +148,20 @@ func (s *Store) append(ctx context.Context, e journal.Entry) (journal.Entry, err
 // Leave implements journal.Journal in one commit and one round trip. The caller's context does not cut it short. Whatever
 // comes of it, the run is left as far as this process is concerned.
 func (s *Store) Leave(ctx context.Context, l journal.Leaving) error {
-	defer s.d.held.Delete(l.Token)
+	defer s.d.held.Delete(s.holding(l.Token))
 	w := writing{s: s, run: l.Run, token: l.Token}
 	nameless := l.Turn == 0 && len(l.Outputs) > 0
+	texts, err := s.putOutputs(l.Run, l.Turn, l.Outputs)
+	if err != nil {
+		return s.d.wrap("leaving a run in", err)
+	}
 	doubtful, err := s.d.write(ctx, func(b *batch) {
 		w.see(b)
 		if nameless {
 			return
 		}
 		if l.Turn > 0 {
-			w.outputs(b, l.Turn, l.Outputs)
+			w.outputs(b, l.Turn, l.Outputs, texts)
 		}
 		b.run(leaveRun, w.args(l.Turn)...)
 	})

@@ -18,7 +18,7 @@ const (
 	// insertRun reads nothing of a run that is known: byRun, after it, does.
 	insertRun = `INSERT INTO @runs (namespace, run, conversation, api, input, token, owner, created)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, statement_timestamp()) ON CONFLICT (namespace, run) DO NOTHING`
-	byRun = `SELECT runs.id, conversation, api, input, token, runs.owner, finished, created, owner.name, ` + isGone + `
+	byRun = `SELECT runs.id, conversation, api, input, token, runs.owner, finished, forgotten, created, owner.name, ` + isGone + `
 		FROM @runs AS runs LEFT JOIN @owners AS owner ON owner.id = runs.owner WHERE namespace = $1 AND run = $2`
 	takeRun = `UPDATE @runs SET token = $4, owner = $5 WHERE id = $1 AND namespace = $2 AND token = $3 AND NOT finished`
 
@@ -63,14 +63,17 @@ func (s *Store) begin(ctx context.Context, start journal.Start) (journal.Record,
 	defer done()
 	s.d.used.Store(true)
 	b := beginning{s: s, start: start, token: rand.Text()}
-	s.d.held.Store(b.token, nil) // before anybody can see it in the row
+	s.d.held.Store(s.holding(b.token), nil) // before anybody can see it in the row
 	ctx = context.WithoutCancel(ctx)
 	known, err := b.run(ctx)
 	if err == nil && (known || start.Run.Conversation != "") {
 		err = b.load(ctx)
 	}
+	if err != nil && b.r.Token == b.token { // it was taken, and cannot be gone on with here
+		_ = s.Leave(ctx, journal.Leaving{Run: start.Run.ID, Token: b.token})
+	}
 	if err != nil || b.r.Finished {
-		s.d.held.Delete(b.token)
+		s.d.held.Delete(s.holding(b.token))
 	}
 	return b.r, err
 }
@@ -103,7 +106,7 @@ func (b *beginning) read(x *batch) {
 	b.r = journal.Record{Start: journal.Start{Run: registry.Run{ID: b.start.Run.ID}}}
 	var gone sql.NullBool
 	x.each(byRun, func(rows pgx.Rows) error {
-		err := rows.Scan(&b.id, (*word)(&b.r.Run.Conversation), (*word)(&b.r.API), &b.r.Input, (*word)(&b.r.Token), &b.owner, &b.r.Finished,
+		err := rows.Scan(&b.id, (*word)(&b.r.Run.Conversation), (*word)(&b.r.API), &b.r.Input, (*word)(&b.r.Token), &b.owner, &b.r.Finished, &b.r.Forgotten,
 			(*moment)(&b.r.Created), &b.name, &gone)
 		b.gone = gone.Bool
 		return err
@@ -116,10 +119,20 @@ func (b *beginning) may() error {
 	switch {
 	case r.Run != b.start.Run || r.API != b.start.API || !bytes.Equal(r.Input, b.start.Input):
 		return journal.ErrOtherInput
+	case r.Forgotten:
+		return journal.ErrForgotten
+	}
+	return b.taken()
+}
+
+// taken says who has the run that was read, nil for nobody who lives.
+func (b *beginning) taken() error {
+	r := &b.r
+	switch {
 	case r.Finished || b.owner == 0:
 		return nil
 	case int64(b.owner) == b.s.d.owner:
-		if _, held := b.s.d.held.Load(r.Token); held {
+		if _, held := b.s.d.held.Load(b.s.holding(r.Token)); held {
 			return journal.ErrRunTaken
 		}
 		return nil
@@ -138,7 +151,7 @@ func (b *beginning) load(ctx context.Context) error {
 	if r.Finished {
 		r.Token = ""
 	}
-	return b.s.d.read(ctx, func(x *batch) {
+	err := b.s.d.read(ctx, func(x *batch) {
 		r.Turns = nil
 		if !r.Finished && r.Run.Conversation != "" {
 			x.each(askedBefore, func(rows pgx.Rows) error { return rows.Scan((*moment)(&r.AskedBefore)) },
@@ -163,6 +176,10 @@ func (b *beginning) load(ctx context.Context) error {
 			return nil
 		}, b.id)
 	})
+	if err != nil {
+		return err
+	}
+	return b.s.content().OpenRecord(r)
 }
 
 // scanOutput reads an output and the number of its turn.

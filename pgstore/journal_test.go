@@ -12,8 +12,9 @@ import (
 )
 
 // runs are one schema as several processes would use it, emptied each time.
-func runs(t *testing.T) func(t *testing.T) journaltest.System {
-	p := fresh(t)
+func runs(t *testing.T) func(t *testing.T) journaltest.System { return runsAt(t, fresh(t)) }
+
+func runsAt(t *testing.T, p place) func(t *testing.T) journaltest.System {
 	p.open(t)
 	return func(t *testing.T) journaltest.System {
 		p.empty(t)
@@ -21,6 +22,10 @@ func runs(t *testing.T) func(t *testing.T) journaltest.System {
 			Open:      func() journal.Journal { return p.open(t) },
 			Kill:      func(j journal.Journal) { check(t, j.(*pgstore.Store).Die()) },
 			Namespace: func(j journal.Journal, name string) journal.Journal { return j.(*pgstore.Store).Namespace(name) },
+			Forget: func(j journal.Journal, run string) error {
+				_, err := j.(*pgstore.Store).Forget(t.Context(), run, middleware.Act{By: "Ann"})
+				return err
+			},
 		}
 	}
 }

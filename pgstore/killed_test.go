@@ -17,7 +17,7 @@ func (p place) at() string { return p.dsn + "|" + p.schema }
 
 func placeAt(where string) place {
 	dsn, schema, _ := strings.Cut(where, "|")
-	return place{dsn, schema}
+	return place{dsn: dsn, schema: schema}
 }
 
 var kills = killed.Kit{

@@ -11,6 +11,7 @@ import (
 	"github.com/toolonce/toolonce/internal/pgtest"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/pgstore"
+	"github.com/toolonce/toolonce/seal"
 )
 
 func check(tb testing.TB, err error) {
@@ -21,17 +22,20 @@ func check(tb testing.TB, err error) {
 }
 
 // place is a schema of a test's own.
-type place struct{ dsn, schema string }
+type place struct {
+	dsn, schema string
+	codec       seal.Codec // of its stores
+}
 
 // fresh is a schema that does not exist yet, on the server that all tests share.
 func fresh(tb testing.TB) place {
 	tb.Helper()
-	return place{pgtest.Start(tb), "test " + strings.ToLower(rand.Text())}
+	return place{dsn: pgtest.Start(tb), schema: "test " + strings.ToLower(rand.Text())}
 }
 
 // options are those given with the place's schema.
 func (p place) options(o pgstore.Options) *pgstore.Options {
-	o.Schema = p.schema
+	o.Schema, o.Codec = p.schema, p.codec
 	return &o
 }
 

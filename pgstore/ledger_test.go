@@ -10,8 +10,9 @@ import (
 )
 
 // systems are one schema as several processes would use it, emptied each time: to make one takes long.
-func systems(t *testing.T) func(t *testing.T) ledgertest.System {
-	p := fresh(t)
+func systems(t *testing.T) func(t *testing.T) ledgertest.System { return systemsAt(t, fresh(t)) }
+
+func systemsAt(t *testing.T, p place) func(t *testing.T) ledgertest.System {
 	p.open(t)
 	return func(t *testing.T) ledgertest.System {
 		p.empty(t)

@@ -97,6 +97,9 @@ func (s *Store) within(ctx context.Context, f func(context.Context) (middleware.
 	ending, cancel := context.WithTimeout(lasting, s.d.opts.WriteTimeout)
 	defer cancel()
 	c := changing{s: s, t: t, id: idOf(t.Operation)}
+	if err := c.seal(); err != nil {
+		return row, err
+	}
 	b := &batch{d: s.d}
 	c.queue(b)
 	if err := tx.SendBatch(ending, &b.b).Close(); err != nil {

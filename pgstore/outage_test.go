@@ -200,7 +200,7 @@ func TestServerThatStopsInACallAndStartsAgainIsWaitedFor(t *testing.T) {
 	for _, how := range []string{"fast", "immediate"} {
 		t.Run(how, func(t *testing.T) {
 			server := pgtest.Own(t)
-			p := place{server.DSN(), "toolonce"}
+			p := place{dsn: server.DSN(), schema: "toolonce"}
 			s := p.open(t)
 			row := claimed(t, s, aClaim("run", 1))
 			check(t, server.Stop(how))

@@ -63,11 +63,13 @@ func (s *Store) row(r *record) middleware.Row {
 	if r.id == 0 {
 		return middleware.Row{}
 	}
+	r.Result = r.result.text
+	s.content().OpenRow(&r.Row)
 	row := r.Row
 	row.Namespace, row.Operation = s.namespace, operationOf(r.id)
 	row.Undoes, row.RepeatOf, row.UndoneBy = operationOf(r.undoes), operationOf(r.repeatOf), operationOf(r.undoneBy)
 	row.Claimer.Tool, row.Claimer.Fingerprint = r.Tool, r.Fingerprint
-	row.Result, row.HasResult, row.Settle = r.result.text, r.result.valid, r.settle.text
+	row.HasResult, row.Settle = r.result.valid, r.settle.text
 	if row.Owner = r.ownerName.text; !r.ownerName.valid {
 		row.Owner = strayName(r.owner)
 	}
@@ -184,14 +186,6 @@ func (h *hash) ScanBytes(b []byte) error {
 	s, err := unpack(strings.TrimSuffix(string(b), "\x00"))
 	*h = hash(s)
 	return err
-}
-
-// textOrNull is NULL where there is none.
-func textOrNull(s string, there bool) any {
-	if !there {
-		return nil
-	}
-	return pack(s)
 }
 
 // hashOrNull is NULL for "".

@@ -55,6 +55,7 @@ CREATE TABLE @operations (
 	since        timestamptz NOT NULL,
 	done_at      timestamptz,
 	keep         interval, -- how long it is known once it is done, NULL: for ever
+	retain       interval, -- how long input and result are kept once it is done, NULL: 90 days
 	expires      timestamptz,
 	settled_by   text        NOT NULL DEFAULT '',
 	settled_why  text        NOT NULL DEFAULT '',
@@ -69,6 +70,12 @@ CREATE UNIQUE INDEX operations_identity ON @operations (namespace, identity, rel
 CREATE UNIQUE INDEX operations_undoes ON @operations (undoes) WHERE undoes IS NOT NULL AND state IN ('running', 'in_doubt');
 CREATE INDEX operations_open ON @operations (namespace, since) WHERE state IN ('running', 'in_doubt');
 CREATE INDEX operations_resource ON @operations (namespace, tool, resource) WHERE resource IS NOT NULL;
+
+-- How far each tenant is pruned: no operation with a lower id has, or will have, anything left to forget.
+CREATE TABLE @pruned (
+	namespace text   PRIMARY KEY,
+	below     bigint NOT NULL
+);
 
 -- The calls that meant an operation. Turn 0 has no places: its rows have random positions. An alias whose operation has
 -- been forgotten means nothing.
@@ -105,6 +112,7 @@ CREATE TABLE @approvals (
 	generation   integer     NOT NULL,
 	conversation text        NOT NULL,
 	input        bytea,
+	digest       bytea, -- of the input, by which two are compared
 	repeat_of    text        NOT NULL,
 	asked        timestamptz NOT NULL,
 	expires      timestamptz NOT NULL,
@@ -128,12 +136,16 @@ CREATE TABLE @runs (
 	token        text        NOT NULL,
 	owner        bigint      NOT NULL, -- 0: nobody has it, and the token is worth nothing
 	finished     boolean     NOT NULL DEFAULT false,
+	forgotten    boolean     NOT NULL DEFAULT false, -- what it said and did was erased
 	created      timestamptz NOT NULL,
-	CHECK (NOT finished OR owner = 0)
+	CHECK (NOT finished OR owner = 0),
+	CHECK (NOT forgotten OR finished)
 );
 
 CREATE UNIQUE INDEX runs_run ON @runs (namespace, run);
 CREATE INDEX runs_conversation ON @runs (namespace, conversation) WHERE conversation <> '';
+-- For what must not be forgotten while a run may still ask for it.
+CREATE INDEX runs_open ON @runs (namespace, run) WHERE NOT finished;
 
 -- What the model answered and what it was told, byte for byte.
 CREATE TABLE @turns (
@@ -152,3 +164,19 @@ CREATE TABLE @outputs (
 	operation text   NOT NULL,
 	PRIMARY KEY (run, turn, position)
 );
+
+-- What people did, oldest first. The hash of each row covers it and the hash before it, see middleware.Act.
+CREATE TABLE @acts (
+	number    bigint      PRIMARY KEY,
+	namespace text        NOT NULL,
+	at        timestamptz NOT NULL,
+	kind      text        NOT NULL,
+	target    text        NOT NULL,
+	by        text        NOT NULL,
+	why       text        NOT NULL,
+	detail    text        NOT NULL,
+	hash      bytea       NOT NULL
+);
+
+CREATE FUNCTION @acts_stay() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'acts are never changed nor removed'; END $$;
+CREATE TRIGGER acts_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON @acts FOR EACH STATEMENT EXECUTE FUNCTION @acts_stay();

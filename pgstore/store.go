@@ -8,7 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/toolonce/toolonce/agent/journal"
+	"github.com/toolonce/toolonce/internal/content"
 	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/seal"
 )
 
 // Options of [Open]. nil and the zero value work.
@@ -27,6 +29,10 @@ type Options struct {
 	Overdue time.Duration
 	// MustExist: a missing schema is an error and is not made. It is for tools that look at a store.
 	MustExist bool
+	// Codec seals what users and models wrote: inputs and results of operations and of approvals, answers and outputs of
+	// runs. What was stored without one stays readable. Ids, names of tools, hashes and what people gave as reasons are
+	// never sealed. nil: nothing is.
+	Codec seal.Codec
 	// AllowAsyncCommit takes a database with synchronous_commit off. When the server breaks down it may forget its last
 	// commits: claims whose tools have run, and results.
 	AllowAsyncCommit bool
@@ -67,8 +73,19 @@ var (
 	_ middleware.Ledger   = (*Store)(nil)
 	_ middleware.Lister   = (*Store)(nil)
 	_ middleware.Approver = (*Store)(nil)
+	_ middleware.Recorder = (*Store)(nil)
 	_ journal.Journal     = (*Store)(nil)
 )
+
+// holding is a run in database.held. A token is worth nothing in another namespace, there too.
+type holding struct{ namespace, token string }
+
+func (s *Store) holding(token string) holding { return holding{s.namespace, token} }
+
+// content is how this view keeps content.
+func (s *Store) content() content.View {
+	return content.View{Box: content.Box{Codec: s.d.opts.Codec}, Namespace: s.namespace}
+}
 
 // Namespace is the same schema seen by one tenant: it costs nothing, and no query of it meets rows of another. The
 // namespace of the store that Open returns is "".
@@ -80,12 +97,12 @@ func (s *Store) DeclareGone(ctx context.Context, owner string) error {
 	return s.d.wrap("declaring an owner gone in", s.d.declare(ctx, owner))
 }
 
-// Namespaces lists the names of the tenants that have operations or approvals, in order.
+// Namespaces lists the names of the tenants that have operations, approvals or runs, in order.
 func (s *Store) Namespaces(ctx context.Context) ([]string, error) {
 	var names []string
 	err := s.d.read(ctx, func(b *batch) {
 		names = nil
-		b.each(`SELECT namespace FROM (SELECT namespace FROM @operations UNION SELECT namespace FROM @approvals) AS all_names
+		b.each(`SELECT namespace FROM (SELECT namespace FROM @operations UNION SELECT namespace FROM @approvals UNION SELECT namespace FROM @runs) AS all_names
 			ORDER BY namespace COLLATE "C"`, func(rows pgx.Rows) error {
 			var name word
 			err := rows.Scan(&name)

@@ -8,24 +8,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolonce/toolonce/internal/content"
 	"github.com/toolonce/toolonce/middleware"
 )
 
 // The first arguments are the same for all that ask what an approval is bound to: namespace, run, tool, fingerprint, turn,
-// position, identity, generation, now and input.
+// position, identity, generation, now and the digest of the input.
 const (
 	approvalColumns = `id, state, run, turn, position, call_id, tool, arguments, fingerprint, identity, generation, conversation, input,
 		repeat_of, asked, expires, decided, decided_by, why, operation`
 
 	equalCall = `namespace = +?1 AND run = +?2 AND tool = +?3 AND fingerprint = +?4`
-	bound     = `turn = +?5 AND position = +?6 AND identity = +?7 AND generation = +?8 AND expires > +?9 AND input IS +?10`
+	bound     = `turn = +?5 AND position = +?6 AND identity = +?7 AND generation = +?8 AND expires > +?9 AND digest IS +?10`
 
 	countingApproval = `SELECT ` + approvalColumns + ` FROM approvals
 		WHERE ` + equalCall + ` AND (state = 'denied' OR state IN ('pending', 'approved') AND ` + bound + `)
 		ORDER BY state = 'denied' DESC, number DESC LIMIT 1`
-	insertApproval = `INSERT INTO approvals (namespace, run, tool, fingerprint, turn, position, identity, generation, asked, input, id, state,
-			call_id, arguments, conversation, repeat_of, expires)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'pending', ?12, ?13, ?14, ?15, ?16) RETURNING ` + approvalColumns
+	insertApproval = `INSERT INTO approvals (namespace, run, tool, fingerprint, turn, position, identity, generation, asked, digest, id, state,
+			call_id, arguments, conversation, repeat_of, expires, input)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'pending', ?12, ?13, ?14, ?15, ?16, ?17) RETURNING ` + approvalColumns
 	spendApproval = `UPDATE approvals SET state = 'spent', operation = +?12
 		WHERE id = +?11 AND state = 'approved' AND ` + equalCall + ` AND ` + bound
 
@@ -58,15 +59,20 @@ func (a *approval) dest() []any {
 // Ask implements middleware.Approver. The caller's context does not cut it short.
 func (s *Store) Ask(ctx context.Context, a middleware.Approval, expires time.Duration) (middleware.Approval, error) {
 	var got approval
-	err := s.f.writer.do(ctx, func(x *tx) error {
+	id := rand.Text()
+	input, err := s.content().PutQuestion(a.Input, id)
+	if err != nil {
+		return middleware.Approval{}, s.f.wrap("asking for an approval in", err)
+	}
+	err = s.f.writer.do(ctx, func(x *tx) error {
 		c, now := &a.Call, s.f.now()
-		args := []any{s.namespace, c.Run, c.Tool, pack(c.Fingerprint), c.Turn, c.Position, pack(a.Identity), a.Generation, now.UnixNano(), a.Input}
+		args := []any{s.namespace, c.Run, c.Tool, pack(c.Fingerprint), c.Turn, c.Position, pack(a.Identity), a.Generation, now.UnixNano(), content.Digest(a.Input)}
 		ok, err := x.one(countingApproval, got.dest(), args...)
 		if err == nil && !ok && expires < 0 {
 			return errUndo
 		}
 		if err == nil && !ok {
-			args = append(args, rand.Text(), c.CallID, pack(c.Arguments), a.Conversation, a.RepeatOf, after(now.UnixNano(), expires))
+			args = append(args, id, c.CallID, pack(c.Arguments), a.Conversation, a.RepeatOf, after(now.UnixNano(), expires), input)
 			_, err = x.one(insertApproval, got.dest(), args...)
 		}
 		got.Now = stored(now)
@@ -78,6 +84,7 @@ func (s *Store) Ask(ctx context.Context, a middleware.Approval, expires time.Dur
 	if got.ID == "" {
 		return middleware.Approval{}, nil
 	}
+	s.content().OpenApproval(&got.Approval)
 	return got.Approval, nil
 }
 
@@ -95,6 +102,8 @@ func (s *Store) Decide(ctx context.Context, d middleware.Decision) (middleware.A
 			if ok, err = x.one(lastApproval, a.dest(), at...); err == nil {
 				err = middleware.ErrLost
 			}
+		} else if err == nil {
+			_, err = s.act(x, middleware.DecisionAct(&a.Approval))
 		}
 		if ok {
 			a.Now = stored(now)
@@ -104,6 +113,7 @@ func (s *Store) Decide(ctx context.Context, d middleware.Decision) (middleware.A
 	if err != nil && !errors.Is(err, middleware.ErrLost) {
 		return middleware.Approval{}, s.f.wrap("deciding on an approval in", err)
 	}
+	s.content().OpenApproval(&a.Approval)
 	return a.Approval, err
 }
 
@@ -119,6 +129,7 @@ func (s *Store) Approvals(ctx context.Context, states ...middleware.ApprovalStat
 		var a approval
 		err := rows.Scan(a.dest()...)
 		a.Now = stored(now)
+		s.content().OpenApproval(&a.Approval)
 		all = append(all, a.Approval)
 		return err
 	}, args...)

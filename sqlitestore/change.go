@@ -45,7 +45,10 @@ var conditions = map[middleware.Step]string{
 var whole, alone = func() (whole, alone map[middleware.Step]string) {
 	whole, alone = map[middleware.Step]string{}, map[middleware.Step]string{}
 	for step, s := range conditions {
-		whole[step], alone[step] = s+returning, s+` AND undoes IS NULL`+returning
+		whole[step] = s + returning
+		if step != middleware.Happened && step != middleware.NotHappened { // which are recorded
+			alone[step] = s + ` AND undoes IS NULL` + returning
+		}
 	}
 	return whole, alone
 }()
@@ -59,7 +62,10 @@ const (
 func (s *Store) Change(ctx context.Context, t middleware.Transition) (middleware.Row, error) {
 	ctx = context.WithoutCancel(ctx)
 	c := changing{s: s, t: t, settler: nobody, running: s.f.handlers.Running(t.Operation)}
-	err := c.seek(ctx)
+	err := c.seal()
+	if err == nil {
+		err = c.seek(ctx)
+	}
 	if err == nil {
 		err = c.write(ctx)
 	}
@@ -82,6 +88,7 @@ type changing struct {
 	settler int64 // who must be settling it, gone by evidence
 	running bool  // its handler runs in this process
 	now     time.Time
+	result  any // as it is stored, nil for none
 
 	r       record
 	done    bool
@@ -90,6 +97,14 @@ type changing struct {
 
 // nobody is no owner's id.
 const nobody = -1
+
+// seal makes the result what is stored.
+func (c *changing) seal() (err error) {
+	if c.t.HasResult {
+		c.result, err = c.s.content().PutResult(&c.t)
+	}
+	return err
+}
 
 // seek looks for evidence that the owner is gone. It lasts: who is gone stays so.
 func (c *changing) seek(ctx context.Context) (err error) {
@@ -173,6 +188,11 @@ func (c *changing) run(x *tx) (err error) {
 		return err
 	}
 	if c.done {
+		if a, ok := middleware.VerdictAct(&c.t); ok {
+			if _, err := c.s.act(x, a); err != nil {
+				return err
+			}
+		}
 		return c.releases(x)
 	}
 	id := idOf(c.t.Operation)
@@ -194,14 +214,10 @@ func (c *changing) run(x *tx) (err error) {
 func (c *changing) arguments(id int64) []any {
 	t, me, now := &c.t, c.s.f.owners.id, c.now.UnixNano()
 	args := []any{id, c.s.namespace, pack(t.Token), t.Attempt, now}
-	var result any
-	if t.HasResult {
-		result = t.Result
-	}
 	deadline := after(now, t.Deadline)
 	switch t.Step {
 	case middleware.Complete:
-		return append(args, result, packOrNull(t.Resource))
+		return append(args, c.result, packOrNull(t.Resource))
 	case middleware.GiveBack:
 		return append(args, t.NewKey, t.Unclear, false)
 	case middleware.Doubt:
@@ -211,13 +227,13 @@ func (c *changing) arguments(id int64) []any {
 	case middleware.Take:
 		return append(args, t.Mark, me, string(t.State), c.owner, c.settler)
 	case middleware.Found:
-		return append(args, result, packOrNull(t.Resource), t.Mark)
+		return append(args, c.result, packOrNull(t.Resource), t.Mark)
 	case middleware.Absent:
 		return append(args, me, deadline, t.MaxAttempts, t.Mark, c.running, int64(t.AbsentAfter))
 	case middleware.Unsure:
 		return append(args[:4], t.Mark)
 	case middleware.Happened:
-		return append(args, result, packOrNull(t.Resource), t.By, t.Why)
+		return append(args, c.result, packOrNull(t.Resource), t.By, t.Why)
 	default: // NotHappened
 		return append(args, t.NewKey, t.Unclear, true, t.By, t.Why, c.running)
 	}
@@ -259,6 +275,9 @@ func (c *changing) early() error {
 // stored reports that the same claim has stored the same result before.
 func (c *changing) stored() bool {
 	t, r := &c.t, &c.r
-	return (r.State == middleware.Done || r.State == middleware.Released) && r.Token == t.Token &&
-		r.result.Valid == t.HasResult && (!t.HasResult || r.result.String == t.Result)
+	if r.State != middleware.Done && r.State != middleware.Released || r.Token != t.Token || r.result.Valid != t.HasResult {
+		return false
+	}
+	result, err := c.s.content().TakeResult(r.result.String, r.Token)
+	return err == nil && result == t.Result // "" where there is none
 }

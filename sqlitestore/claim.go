@@ -12,9 +12,9 @@ const (
 
 	insertOperation = `INSERT INTO operations (id, namespace, identity, fingerprint, canonical, tool, state, token, attempt,
 			deadline, owner, generation, key, key_since, unclear, undoes, resource, resource_out, run, turn, position, call_id,
-			arguments, conversation, created, since, keep, input, repeat_of)
+			arguments, conversation, created, since, keep, input, repeat_of, retain)
 		SELECT ?1, ?2, ?3, ?4, ?5, ?6, 'running', ?7, 1, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-			?23, ?24, ?25, ?26
+			?23, ?24, ?25, ?26, ?28
 		WHERE ` + namedAreDone + ` AND NOT EXISTS (SELECT 1 FROM operations WHERE namespace = +?2 AND identity = +?3 AND released > 0
 			AND generation > ?27) AND ?1 >= (` + lowestID + `)
 		ON CONFLICT (namespace, identity, released) DO NOTHING`
@@ -23,11 +23,11 @@ const (
 		AND (?26 IS NULL OR EXISTS (SELECT 1 FROM operations WHERE id = +?26 AND namespace = +?2 AND state = 'done'
 			AND (expires = 0 OR expires > ?23)))`
 
-	// The first arguments are those of insertOperation; the last one is the token seen.
+	// The arguments are those of insertOperation, but ?27 is the token seen.
 	claimFree = `UPDATE operations SET fingerprint = +?4, canonical = +?5, tool = +?6, state = 'running', listed = 1, token = +?7, attempt = 1,
 			deadline = max(deadline, ?8), owner = +?9, settle = NULL, settler = 0, key = +?11, key_since = +?12, by_person = 0, undoes = +?14,
 			resource = +?15, resource_out = +?16, run = +?17, turn = +?18, position = +?19, call_id = +?20, arguments = +?21, conversation = +?22,
-			since = +?23, keep = +?24, input = +?25, repeat_of = +?26, result = NULL, done_at = 0, expires = 0, settled_by = '', settled_why = ''
+			since = +?23, keep = +?24, input = +?25, repeat_of = +?26, retain = +?28, result = NULL, done_at = 0, expires = 0, settled_by = '', settled_why = ''
 		WHERE id = +?1 AND namespace = +?2 AND identity = +?3 AND state = 'free' AND token = +?27 AND generation = +?10 AND unclear = +?13
 			AND ` + namedAreDone
 
@@ -78,13 +78,17 @@ func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.R
 			return row, false, err
 		}
 	}
-	n := newClaiming(s, c)
+	input, err := s.content().PutInput(c.Input, c.Token)
+	if err != nil {
+		return row, false, err
+	}
+	n := newClaiming(s, c, input)
 	if c.Seen.Operation == "" && c.SeenAlias == "" && c.Call.Turn > 0 && !c.Repeat && c.Approval == "" {
 		err = s.f.writer.single(ctx, n.first)
 	}
 	if err == nil && !n.won {
 		for range 8 { // ids are random: even the second try is rare
-			n = newClaiming(s, c)
+			n = newClaiming(s, c, input)
 			if err = s.f.writer.do(ctx, n.run); !sameKey(err) {
 				break
 			}

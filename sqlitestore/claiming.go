@@ -1,10 +1,10 @@
 package sqlitestore
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"time"
 
+	"github.com/toolonce/toolonce/internal/content"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
 )
@@ -18,12 +18,13 @@ type claiming struct {
 	r   record // of the operation that was won
 	won bool
 
-	undoes, repeatOf int64 // the operations that the claim names, 0 for none
-	placed           bool  // an alias stands at the place of the call that is to go
+	input            []byte // as it is stored
+	undoes, repeatOf int64  // the operations that the claim names, 0 for none
+	placed           bool   // an alias stands at the place of the call that is to go
 }
 
-func newClaiming(s *Store, c middleware.Claim) claiming {
-	return claiming{s: s, c: c, undoes: idOf(c.Undoes), repeatOf: idOf(c.RepeatOf)}
+func newClaiming(s *Store, c middleware.Claim, input []byte) claiming {
+	return claiming{s: s, c: c, input: input, undoes: idOf(c.Undoes), repeatOf: idOf(c.RepeatOf)}
 }
 
 // foreign reports that the claim names what is no operation of any ledger of ours.
@@ -38,7 +39,7 @@ func (n *claiming) first(x *tx) error {
 	}
 	n.x, n.now = x, n.s.f.now()
 	n.r = record{Row: middleware.Row{KeySince: n.now, Created: n.now}, id: newID(n.now)}
-	changed, err := x.exec(insertOperation, append(n.arguments(), -1)...)
+	changed, err := x.exec(insertOperation, n.arguments(-1)...)
 	if sameKey(err) { // of the place of the call, most likely
 		return nil
 	}
@@ -134,10 +135,10 @@ func (n *claiming) take() (bool, error) {
 		}
 	}
 	if c.Seen.State == middleware.Free {
-		changed, err := n.x.exec(claimFree, append(n.arguments(), pack(c.Seen.Token))...)
+		changed, err := n.x.exec(claimFree, n.arguments(pack(c.Seen.Token))...)
 		return changed == 1, err
 	}
-	changed, err := n.x.exec(insertOperation, append(n.arguments(), r.Generation-1)...)
+	changed, err := n.x.exec(insertOperation, n.arguments(r.Generation-1)...)
 	if err != nil || changed == 1 {
 		return changed == 1, err
 	}
@@ -146,7 +147,7 @@ func (n *claiming) take() (bool, error) {
 		return false, err
 	}
 	r.Generation = last + 1
-	changed, err = n.x.exec(insertOperation, append(n.arguments(), last)...)
+	changed, err = n.x.exec(insertOperation, n.arguments(last)...)
 	return changed == 1, err
 }
 
@@ -184,12 +185,13 @@ func (n *claiming) spend() (bool, error) {
 		return true, nil
 	}
 	changed, err := n.x.exec(spendApproval, n.s.namespace, call.Run, call.Tool, pack(call.Fingerprint), call.Turn, call.Position,
-		pack(c.Identity), n.r.Generation, n.now.UnixNano(), c.Input, c.Approval, operationOf(n.r.id))
+		pack(c.Identity), n.r.Generation, n.now.UnixNano(), content.Digest(c.Input), c.Approval, operationOf(n.r.id))
 	return changed == 1, err
 }
 
-// arguments are those of insertOperation and claimFree.
-func (n *claiming) arguments() []any {
+// arguments are those of insertOperation and claimFree. seen is the last generation that was released, or the token of the
+// free row.
+func (n *claiming) arguments(seen any) []any {
 	c, r, call, now := &n.c, &n.r, &n.c.Call, n.now.UnixNano()
 	r.owner = n.s.f.owners.id
 	r.Key = registry.DownstreamKey(n.s.namespace, c.Identity, r.Generation)
@@ -200,8 +202,8 @@ func (n *claiming) arguments() []any {
 	return []any{
 		r.id, n.s.namespace, pack(c.Identity), pack(call.Fingerprint), registry.CanonicalVersion, call.Tool, pack(c.Token), deadline,
 		r.owner, r.Generation, pack(r.Key), r.KeySince.UnixNano(), r.Unclear, numberOrNull(n.undoes), packOrNull(c.Resource), c.ResourceOut,
-		call.Run, call.Turn, call.Position, call.CallID, pack(call.Arguments), c.Conversation, now, int64(c.Keep), c.Input,
-		numberOrNull(n.repeatOf),
+		call.Run, call.Turn, call.Position, call.CallID, pack(call.Arguments), c.Conversation, now, int64(c.Keep), n.input,
+		numberOrNull(n.repeatOf), seen, int64(c.Retain),
 	}
 }
 
@@ -212,7 +214,7 @@ func (n *claiming) fill() {
 		Identity: c.Identity, Fingerprint: c.Call.Fingerprint, Canonical: registry.CanonicalVersion, Tool: c.Call.Tool,
 		State: middleware.Running, Token: c.Token, Attempt: 1, Deadline: stored(r.Deadline),
 		Generation: r.Generation, Key: r.Key, KeySince: stored(r.KeySince), Unclear: r.Unclear,
-		Resource: c.Resource, ResourceOut: c.ResourceOut, Late: r.Late, Input: bytes.Clone(c.Input),
+		Resource: c.Resource, ResourceOut: c.ResourceOut, Late: r.Late, Input: n.input,
 		Claimer: c.Call, Conversation: c.Conversation, Created: stored(r.Created), Since: stored(n.now),
 	}
 	*r = record{Row: row, id: r.id, owner: r.owner, undoes: n.undoes, repeatOf: n.repeatOf, keep: int64(c.Keep)}

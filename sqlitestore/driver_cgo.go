@@ -4,7 +4,6 @@ package sqlitestore
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -45,6 +44,7 @@ func newConnector(path string, busy time.Duration, write bool) (driver.Connector
 	}
 	if write {
 		v.Set("_journal_mode", "WAL")
+		v.Set("_secure_delete", "on") // see Store.Forget
 	} else {
 		v.Set("mode", "ro")
 		v.Set("_query_only", "on")
@@ -136,16 +136,10 @@ func ask(ctx context.Context, conn driver.Conn, query string) (v driver.Value, e
 	return row[0], nil
 }
 
-// inTransaction reports that a transaction is open, or that nobody can tell.
-func inTransaction(conn *sql.Conn) bool {
-	open := true
-	err := conn.Raw(func(c any) error {
-		if s, ok := c.(*sqlite3.SQLiteConn); ok {
-			open = !s.AutoCommit()
-		}
-		return nil
-	})
-	return open || err != nil
+// driverInTransaction reports whether a connection of this driver has a transaction open.
+func driverInTransaction(conn any) (open, known bool) {
+	s, ok := conn.(*sqlite3.SQLiteConn)
+	return ok && !s.AutoCommit(), ok
 }
 
 func sqliteKind(err error) error {
@@ -166,8 +160,7 @@ func sqliteKind(err error) error {
 	return systemKind(e.SystemErrno)
 }
 
-// sameKey reports that a new row's primary key is in use.
-func sameKey(err error) bool {
+func driverSameKey(err error) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintPrimaryKey
 }

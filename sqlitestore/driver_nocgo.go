@@ -4,12 +4,11 @@ package sqlitestore
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"time"
 )
 
-const driverMissing = "this program was built without cgo, which SQLite's driver needs: build it with CGO_ENABLED=1 and a C compiler"
+const driverMissing = "this program was built without cgo, which SQLite's driver needs: build it with CGO_ENABLED=1 and a C compiler, or give OpenDB a driver in Go"
 
 func newConnector(string, time.Duration, bool) (driver.Connector, error) {
 	return nil, ErrUnsupported
@@ -19,6 +18,6 @@ func probe(context.Context, string) (stamp, error) { return stamp{}, ErrUnsuppor
 
 func sqliteKind(error) error { return nil }
 
-func sameKey(error) bool { return false }
+func driverSameKey(error) bool { return false }
 
-func inTransaction(*sql.Conn) bool { return false }
+func driverInTransaction(any) (open, known bool) { return false, false }

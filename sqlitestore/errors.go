@@ -57,6 +57,9 @@ func kindOf(err error) error {
 	if k := sqliteKind(err); k != nil {
 		return k
 	}
+	if k := codedKind(err); k != nil {
+		return k
+	}
 	return systemKind(err)
 }
 

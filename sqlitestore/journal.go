@@ -35,7 +35,7 @@ const openCall = `EXISTS (SELECT 1 FROM runs INDEXED BY runs_open CROSS JOIN ali
 func (s *Store) Append(ctx context.Context, e journal.Entry) (journal.Entry, error) {
 	var stored journal.Entry
 	err := s.writeRun(ctx, e.Run, e.Token, func(x *tx, id int64, last int) (left bool, err error) {
-		stored, err = appendTurn(x, id, last, e)
+		stored, err = s.appendTurn(x, id, last, e)
 		return stored.Final, err
 	})
 	if err != nil {
@@ -44,20 +44,22 @@ func (s *Store) Append(ctx context.Context, e journal.Entry) (journal.Entry, err
 	return stored, nil
 }
 
-func appendTurn(x *tx, id int64, last int, e journal.Entry) (journal.Entry, error) {
+func (s *Store) appendTurn(x *tx, id int64, last int, e journal.Entry) (journal.Entry, error) {
 	stored := journal.Entry{Run: e.Run, Token: e.Token, Turn: journal.Turn{Number: e.Turn.Number, Answer: e.Turn.Answer}}
 	before := e.Turn.Number - 1
 	var err error
 	switch {
 	case before >= 0 && before < last: // it is stored
-		_, err = x.one(turnAnswer, []any{(*[]byte)(&stored.Turn.Answer)}, id, e.Turn.Number)
+		if _, err = x.one(turnAnswer, []any{(*[]byte)(&stored.Turn.Answer)}, id, e.Turn.Number); err == nil {
+			err = s.content().OpenAnswer(e.Run, &stored.Turn)
+		}
 	case before != last:
 		err = fmt.Errorf("turn %d does not follow turn %d: begin the run again and go on from there", e.Turn.Number, last)
 	case before == 0 && len(e.Outputs) > 0:
 		err = fmt.Errorf("outputs came with turn %d: no turn is before it whose calls they could answer", e.Turn.Number)
 	default:
-		if err = addOutputs(x, id, before, e.Outputs); err == nil {
-			err = x.run(insertTurn, id, e.Turn.Number, string(e.Turn.Answer))
+		if err = s.addOutputs(x, id, e.Run, before, e.Outputs); err == nil {
+			err = s.addTurn(x, id, e.Run, e.Turn)
 		}
 		if stored.Final = e.Final; err == nil && e.Final {
 			err = x.run(finishRun, id)
@@ -71,13 +73,28 @@ func appendTurn(x *tx, id int64, last int, e journal.Entry) (journal.Entry, erro
 		stored.Outputs = append(stored.Outputs, o)
 		return err
 	}, id, before)
+	if err == nil {
+		err = s.content().OpenOutputs(e.Run, before, stored.Outputs)
+	}
 	return stored, err
 }
 
+func (s *Store) addTurn(x *tx, id int64, run string, turn journal.Turn) error {
+	answer, err := s.content().PutAnswer(run, turn)
+	if err != nil {
+		return err
+	}
+	return x.run(insertTurn, id, turn.Number, answer)
+}
+
 // addOutputs stores the outputs of a turn that are new.
-func addOutputs(x *tx, id int64, turn int, outputs []journal.Output) error {
+func (s *Store) addOutputs(x *tx, id int64, run string, turn int, outputs []journal.Output) error {
 	for _, o := range outputs {
-		if err := x.run(insertOutput, id, turn, o.Position, o.Content, string(o.Verdict), o.Operation); err != nil {
+		text, err := s.content().PutOutput(run, turn, o)
+		if err != nil {
+			return err
+		}
+		if err := x.run(insertOutput, id, turn, o.Position, text, string(o.Verdict), o.Operation); err != nil {
 			return err
 		}
 	}
@@ -91,7 +108,7 @@ func (s *Store) Leave(ctx context.Context, l journal.Leaving) error {
 		if (l.Turn != 0 || len(l.Outputs) > 0) && (l.Turn != last || last == 0) {
 			return true, fmt.Errorf("turn %d is not the last one, which is %d: name that, or leave without outputs", l.Turn, last)
 		}
-		if err := addOutputs(x, id, l.Turn, l.Outputs); err != nil {
+		if err := s.addOutputs(x, id, l.Run, l.Turn, l.Outputs); err != nil {
 			return true, err
 		}
 		return true, x.run(leaveRun, id)
@@ -116,7 +133,7 @@ func (s *Store) writeRun(ctx context.Context, run, token string, f func(x *tx, i
 		return err
 	})
 	if err != nil || left {
-		s.f.held.Delete(token)
+		s.f.held.Delete(s.holding(token))
 	}
 	return err
 }

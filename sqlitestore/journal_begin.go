@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	byRun     = `SELECT id, conversation, api, input, token, owner, finished, created FROM runs WHERE namespace = +?1 AND run = +?2`
+	byRun     = `SELECT id, conversation, api, input, token, owner, finished, forgotten, created FROM runs WHERE namespace = +?1 AND run = +?2`
 	insertRun = `INSERT INTO runs (namespace, run, conversation, api, input, token, owner, created)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (namespace, run) DO NOTHING RETURNING id`
 	takeRun = `UPDATE runs SET token = +?4, owner = +?5 WHERE id = +?1 AND namespace = +?2 AND token = +?3 AND finished = 0`
@@ -55,14 +55,17 @@ func (s *Store) begin(ctx context.Context, start journal.Start) (journal.Record,
 	}
 	defer done()
 	b := beginning{s: s, start: start, token: rand.Text()}
-	s.f.held.Store(b.token, nil) // before anybody can see it in the row
+	s.f.held.Store(s.holding(b.token), nil) // before anybody can see it in the row
 	ctx = context.WithoutCancel(ctx)
 	err = b.run(ctx)
 	if err == nil {
 		err = b.load(ctx)
 	}
+	if err != nil && b.r.Token == b.token { // it was taken, and cannot be gone on with here
+		_ = s.Leave(ctx, journal.Leaving{Run: start.Run.ID, Token: b.token})
+	}
 	if err != nil || b.r.Finished {
-		s.f.held.Delete(b.token)
+		s.f.held.Delete(s.holding(b.token))
 	}
 	return b.r, err
 }
@@ -96,22 +99,34 @@ func (b *beginning) run(ctx context.Context) error {
 
 func (b *beginning) read(ctx context.Context) (bool, error) {
 	b.r = journal.Record{Start: journal.Start{Run: registry.Run{ID: b.start.Run.ID}}}
-	return b.s.f.one(ctx, byRun, []any{
-		&b.id, &b.r.Run.Conversation, &b.r.API, &b.r.Input, &b.r.Token, &b.owner, &b.r.Finished, (*moment)(&b.r.Created),
-	}, b.s.namespace, b.start.Run.ID)
+	return b.s.f.one(ctx, byRun, b.dest(), b.s.namespace, b.start.Run.ID)
+}
+
+func (b *beginning) dest() []any {
+	r := &b.r
+	return []any{&b.id, &r.Run.Conversation, &r.API, &r.Input, &r.Token, &b.owner, &r.Finished, &r.Forgotten, (*moment)(&r.Created)}
 }
 
 // may says why the run that was read cannot be this caller's.
 func (b *beginning) may(ctx context.Context) error {
-	r, o := &b.r, b.s.f.owners
+	r := &b.r
 	if r.Run != b.start.Run || r.API != b.start.API || !bytes.Equal(r.Input, b.start.Input) {
 		return journal.ErrOtherInput
 	}
+	if r.Forgotten {
+		return journal.ErrForgotten
+	}
+	return b.taken(ctx)
+}
+
+// taken says who has the run that was read, nil for nobody who lives.
+func (b *beginning) taken(ctx context.Context) error {
+	r, o := &b.r, b.s.f.owners
 	if r.Finished || b.owner == 0 {
 		return nil
 	}
 	if b.owner == o.id {
-		if _, held := b.s.f.held.Load(r.Token); held {
+		if _, held := b.s.f.held.Load(b.s.holding(r.Token)); held {
 			return journal.ErrRunTaken
 		}
 		return nil
@@ -168,7 +183,7 @@ func (b *beginning) load(ctx context.Context) error {
 	if err != nil || len(r.Turns) == 0 {
 		return err
 	}
-	return b.s.f.reader.each(ctx, runOutputs, func(rows *sql.Rows) error {
+	err = b.s.f.reader.each(ctx, runOutputs, func(rows *sql.Rows) error {
 		turn, o, err := scanOutput(rows)
 		if err != nil {
 			return err
@@ -180,6 +195,10 @@ func (b *beginning) load(ctx context.Context) error {
 		t.Outputs = append(t.Outputs, o)
 		return nil
 	}, b.id)
+	if err != nil {
+		return err
+	}
+	return b.s.content().OpenRecord(r)
 }
 
 // scanOutput reads an output and the number of its turn.

@@ -26,6 +26,10 @@ func runs(t *testing.T) journaltest.System {
 		Open:      func() journal.Journal { return open(t, path, nil) },
 		Kill:      func(j journal.Journal) { j.(*sqlitestore.Store).Die() },
 		Namespace: func(j journal.Journal, name string) journal.Journal { return j.(*sqlitestore.Store).Namespace(name) },
+		Forget: func(j journal.Journal, run string) error {
+			_, err := j.(*sqlitestore.Store).Forget(t.Context(), run, middleware.Act{By: "Ann"})
+			return err
+		},
 	}
 }
 

@@ -86,10 +86,13 @@ func (s *Store) Within(ctx context.Context, f func(context.Context) (middleware.
 		if err != nil {
 			return err
 		}
-		if !inTransaction(s.f.writer.conn) {
+		if !s.f.writer.inTransaction() {
 			return errEnded
 		}
 		c = changing{s: s, t: t, settler: nobody, owner: s.f.owners.id}
+		if err := c.seal(); err != nil {
+			return err
+		}
 		if err := c.run(x); err != nil {
 			return err
 		}

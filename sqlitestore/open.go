@@ -72,6 +72,11 @@ func (f *file) open(path string) (err error) {
 	if f.writer, err = newWriter(ctx, f.path, f.opts.WriteTimeout); err != nil {
 		return err
 	}
+	return f.start(ctx, blank, func(ctx context.Context) (*reader, error) { return newReader(ctx, f.path, f.opts.WriteTimeout) })
+}
+
+// start makes the file ours and this process one of its owners. After an error the writer is closed.
+func (f *file) start(ctx context.Context, blank bool, reading func(context.Context) (*reader, error)) (err error) {
 	defer func() {
 		if err != nil {
 			keep(&err, f.reader.close())
@@ -81,7 +86,7 @@ func (f *file) open(path string) (err error) {
 	if err := f.migrate(ctx, blank); err != nil {
 		return err
 	}
-	if f.reader, err = newReader(ctx, f.path, f.opts.WriteTimeout); err != nil {
+	if f.reader, err = reading(ctx); err != nil {
 		return err
 	}
 	if f.opened, err = os.Stat(f.path); err != nil {

@@ -10,6 +10,7 @@ import (
 // reader is a few connections that cannot write.
 type reader struct {
 	db    *sql.DB
+	given bool // db is the caller's
 	stmts statements
 }
 
@@ -76,5 +77,8 @@ func (r *reader) close() error {
 		return nil
 	}
 	r.stmts.close()
+	if r.given {
+		return nil
+	}
 	return r.db.Close()
 }

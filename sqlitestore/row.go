@@ -53,6 +53,8 @@ func (s *Store) row(ctx context.Context, r *record) (middleware.Row, error) {
 	if r.id == 0 {
 		return middleware.Row{}, nil
 	}
+	r.Result = r.result.String
+	s.content().OpenRow(&r.Row)
 	o := s.f.owners
 	row := r.Row
 	row.Namespace, row.Operation = s.namespace, operationOf(r.id)
@@ -63,7 +65,7 @@ func (s *Store) row(ctx context.Context, r *record) (middleware.Row, error) {
 		row.RepeatOf = operationOf(r.repeatOf)
 	}
 	row.Claimer.Tool, row.Claimer.Fingerprint = r.Tool, r.Fingerprint
-	row.Result, row.HasResult, row.Settle = r.result.String, r.result.Valid, r.settle.String
+	row.HasResult, row.Settle = r.result.Valid, r.settle.String
 	row.Now = time.Unix(0, s.f.now().UnixNano()).UTC()
 	var err error
 	if row.Owner, err = o.find(ctx, r.owner); err != nil {
@@ -98,8 +100,11 @@ func operationOf(id int64) string { return idPrefix + strconv.FormatInt(id, idBa
 // idOf is 0 for what is no id of ours.
 func idOf(operation string) int64 {
 	s, ok := strings.CutPrefix(operation, idPrefix)
+	if !ok {
+		return 0
+	}
 	id, err := strconv.ParseInt(s, idBase, 64)
-	if !ok || err != nil || id <= 0 || operationOf(id) != operation {
+	if err != nil || id <= 0 || operationOf(id) != operation {
 		return 0
 	}
 	return id
@@ -109,10 +114,15 @@ func idOf(operation string) int64 {
 type hash string
 
 func pack(s string) any {
-	b, err := hex.DecodeString(s)
-	if err != nil || len(b) == 0 || hex.EncodeToString(b) != s {
+	if len(s) == 0 || len(s)%2 != 0 {
 		return s
 	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return s
+		}
+	}
+	b, _ := hex.DecodeString(s)
 	return b
 }
 

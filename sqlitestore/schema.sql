@@ -45,6 +45,7 @@ CREATE TABLE operations (
 	since        INTEGER NOT NULL,
 	done_at      INTEGER NOT NULL DEFAULT 0,
 	keep         INTEGER NOT NULL, -- how long it is known once it is done, 0: for ever
+	retain       INTEGER NOT NULL, -- how long input and result are kept once it is done, 0: 90 days
 	expires      INTEGER NOT NULL DEFAULT 0,
 	settled_by   TEXT    NOT NULL DEFAULT '',
 	settled_why  TEXT    NOT NULL DEFAULT '',
@@ -67,6 +68,12 @@ CREATE TABLE meta (
 	low INTEGER NOT NULL -- no new operation has a lower id
 ) STRICT;
 INSERT INTO meta (id, low) VALUES (1, 0);
+
+-- How far each tenant is pruned: no operation with a lower id has, or will have, anything left to forget.
+CREATE TABLE pruned (
+	namespace TEXT    PRIMARY KEY,
+	below     INTEGER NOT NULL
+) STRICT;
 
 -- The calls that meant an operation. Where call_id is NULL the call is the one that claimed the operation and the rest
 -- stands there. Turn 0 has no places: its rows are numbered. An alias whose operation has been forgotten means nothing.
@@ -108,6 +115,7 @@ CREATE TABLE approvals (
 	generation   INTEGER NOT NULL,
 	conversation TEXT    NOT NULL,
 	input        BLOB,
+	digest       BLOB, -- of the input, by which two are compared
 	repeat_of    TEXT    NOT NULL,
 	asked        INTEGER NOT NULL,
 	expires      INTEGER NOT NULL,
@@ -131,8 +139,10 @@ CREATE TABLE runs (
 	token        TEXT    NOT NULL,
 	owner        INTEGER NOT NULL, -- 0: nobody has it, and the token is worth nothing
 	finished     INTEGER NOT NULL DEFAULT 0,
+	forgotten    INTEGER NOT NULL DEFAULT 0, -- what it said and did was erased
 	created      INTEGER NOT NULL,
-	CHECK (finished = 0 OR owner = 0)
+	CHECK (finished = 0 OR owner = 0),
+	CHECK (forgotten = 0 OR finished = 1)
 ) STRICT;
 
 CREATE UNIQUE INDEX runs_run ON runs (namespace, run);
@@ -158,3 +168,19 @@ CREATE TABLE outputs (
 	operation TEXT    NOT NULL,
 	PRIMARY KEY (run, turn, position)
 ) STRICT;
+
+-- What people did, oldest first. The hash of each row covers it and the hash before it, see middleware.Act.
+CREATE TABLE acts (
+	number    INTEGER PRIMARY KEY,
+	namespace TEXT    NOT NULL,
+	at        INTEGER NOT NULL, -- microseconds since 1970
+	kind      TEXT    NOT NULL,
+	target    TEXT    NOT NULL,
+	by        TEXT    NOT NULL,
+	why       TEXT    NOT NULL,
+	detail    TEXT    NOT NULL,
+	hash      BLOB    NOT NULL
+) STRICT;
+
+CREATE TRIGGER acts_are_not_changed BEFORE UPDATE ON acts BEGIN SELECT RAISE(ABORT, 'acts are never changed'); END;
+CREATE TRIGGER acts_are_not_removed BEFORE DELETE ON acts BEGIN SELECT RAISE(ABORT, 'acts are never removed'); END;

@@ -13,7 +13,9 @@ import (
 
 	"github.com/toolonce/toolonce/agent/journal"
 	"github.com/toolonce/toolonce/internal/closing"
+	"github.com/toolonce/toolonce/internal/content"
 	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/seal"
 )
 
 // Options of [Open]. nil and the zero value work.
@@ -27,6 +29,10 @@ type Options struct {
 	MustExist bool
 	// AllowNetwork opens a file on a network file system too. Only one host may ever have it open.
 	AllowNetwork bool
+	// Codec seals what users and models wrote: inputs and results of operations and of approvals, answers and outputs of
+	// runs. What was stored without one stays readable. Ids, names of tools, hashes and what people gave as reasons are
+	// never sealed. nil: nothing is.
+	Codec seal.Codec
 }
 
 func (o *Options) orDefaults() Options {
@@ -54,6 +60,7 @@ var (
 	_ middleware.Ledger   = (*Store)(nil)
 	_ middleware.Lister   = (*Store)(nil)
 	_ middleware.Approver = (*Store)(nil)
+	_ middleware.Recorder = (*Store)(nil)
 	_ journal.Journal     = (*Store)(nil)
 )
 
@@ -67,11 +74,21 @@ type file struct {
 	owners   *owners
 	opened   os.FileInfo // the file as it was opened
 	handlers middleware.Handlers
-	held     sync.Map         // the tokens of the runs that calls of this process are at
+	held     sync.Map         // holding: the runs that calls of this process are at
 	now      func() time.Time // the store's clock: the only one
 
 	claims atomic.Int64
 	gate   closing.Gate // entered by what makes this process run something
+}
+
+// holding is a run in file.held. A token is worth nothing in another namespace, there too.
+type holding struct{ namespace, token string }
+
+func (s *Store) holding(token string) holding { return holding{s.namespace, token} }
+
+// content is how this view keeps content.
+func (s *Store) content() content.View {
+	return content.View{Box: content.Box{Codec: s.f.opts.Codec}, Namespace: s.namespace}
 }
 
 // Namespace is the same file seen by one tenant: it costs nothing, and no query of it meets rows of another. The
@@ -86,10 +103,10 @@ func (s *Store) DeclareGone(ctx context.Context, owner string) error {
 	return s.f.wrap("declaring an owner gone in", s.f.owners.declare(ctx, s.f, owner))
 }
 
-// Namespaces lists the names of the tenants that have operations or approvals, in order.
+// Namespaces lists the names of the tenants that have operations, approvals or runs, in order.
 func (s *Store) Namespaces(ctx context.Context) ([]string, error) {
 	var names []string
-	err := s.f.reader.each(ctx, `SELECT namespace FROM operations UNION SELECT namespace FROM approvals ORDER BY namespace`, func(rows *sql.Rows) error {
+	err := s.f.reader.each(ctx, `SELECT namespace FROM operations UNION SELECT namespace FROM approvals UNION SELECT namespace FROM runs ORDER BY namespace`, func(rows *sql.Rows) error {
 		names = append(names, "")
 		return rows.Scan(&names[len(names)-1])
 	})

@@ -27,6 +27,7 @@ var errUndo = errors.New("undo")
 // writes share a commit where there are many, and where there is one it waits for nobody.
 type writer struct {
 	db      *sql.DB
+	given   bool // db is the caller's
 	timeout time.Duration
 	ctx     context.Context // never ends
 
@@ -85,6 +86,9 @@ func (w *writer) connect(ctx context.Context, until time.Time) (err error) {
 		w.conn, err = w.db.Conn(context.WithoutCancel(ctx))
 		return err
 	})
+	if err == nil && w.given {
+		err = w.setUp(context.WithoutCancel(ctx))
+	}
 	if err == nil {
 		w.stmts = &statements{prepare: w.conn.PrepareContext}
 	}
@@ -100,7 +104,7 @@ func (w *writer) drop() {
 // insist asks again while the file is busy.
 func insist(until time.Time, f func() error) error {
 	for {
-		if err := f(); !errors.Is(kindOf(err), ErrBusy) || time.Now().After(until) {
+		if err := f(); err == nil || !errors.Is(kindOf(err), ErrBusy) || time.Now().After(until) {
 			return err
 		}
 	}
@@ -262,7 +266,7 @@ func (w *writer) one(r *write) {
 func (w *writer) together(batch []*write) bool {
 	for _, r := range batch {
 		x := &tx{w: w, ctx: r.ctx}
-		if r.err = w.part(x, r); r.err != nil && !inTransaction(w.conn) { // SQLite ends some by itself
+		if r.err = w.part(x, r); r.err != nil && !w.inTransaction() { // SQLite ends some by itself
 			return false
 		}
 	}
@@ -284,13 +288,13 @@ func (w *writer) part(x *tx, r *write) error {
 		return err
 	}
 	err := r.f(x)
-	if err != nil && inTransaction(w.conn) {
+	if err != nil && w.inTransaction() {
 		if undo := x.run("ROLLBACK TO part"); undo != nil {
 			w.rollBack(x)
 			return undo
 		}
 	}
-	if err == nil || inTransaction(w.conn) {
+	if err == nil || w.inTransaction() {
 		keep(&err, x.run("RELEASE part"))
 	}
 	return err
@@ -298,9 +302,9 @@ func (w *writer) part(x *tx, r *write) error {
 
 // rollBack ends a transaction that failed. A connection that stays in one is given up.
 func (w *writer) rollBack(x *tx) {
-	if inTransaction(w.conn) {
+	if w.inTransaction() {
 		_ = x.run("ROLLBACK") // the first error is the one to tell
-		if inTransaction(w.conn) {
+		if w.inTransaction() {
 			w.drop()
 		}
 	}
@@ -339,6 +343,9 @@ func (w *writer) close() error {
 			}
 			return nil
 		})
+	}
+	if w.given {
+		return nil
 	}
 	return w.db.Close()
 }

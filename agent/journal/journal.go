@@ -24,6 +24,9 @@ var (
 	// ErrLost says that the run is no longer this caller's: its process was taken for gone, and another has taken the
 	// run over. Nothing was changed.
 	ErrLost = errors.New("journal: the run was taken over by another process")
+	// ErrForgotten says that a person had the run's content erased: there is nothing to go on with, and no answer. What it
+	// did is still known to have been done. Nothing was changed.
+	ErrForgotten = errors.New("journal: the run was forgotten: give a new message a run of its own")
 )
 
 // Start says which run to begin or to go on with.
@@ -62,7 +65,9 @@ type Record struct {
 	Turns []Turn
 	// Finished says that the last turn is the answer of the run.
 	Finished bool
-	Created  time.Time // the store's clock
+	// Forgotten says that what the run said and did was erased: it has no turns. Begin never gives such a run.
+	Forgotten bool
+	Created   time.Time // the store's clock
 	// AskedBefore is when the same input was first given in the conversation, by an earlier run: this one then answers no
 	// newer message. Zero where there was none, or no conversation, and for a finished run.
 	AskedBefore time.Time
@@ -111,6 +116,8 @@ type Leaving struct {
 //  11. Runs of one namespace are unknown in another.
 //  12. Begin of a run of a conversation tells by AskedBefore when an earlier run of that, with the same API and input, was
 //     made.
+//  13. Begin of a run that was forgotten is ErrForgotten, and changes nothing; with another input it is ErrOtherInput. The run
+//     still counts for AskedBefore.
 type Journal interface {
 	Begin(ctx context.Context, s Start) (Record, error)
 	// Append returns the entry as it is stored now.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,15 +31,19 @@ type memoryID struct{ namespace, run string }
 // memoryOwner is one process, as the journal sees it.
 type memoryOwner struct {
 	gone bool
-	held map[string]bool // tokens of the runs that its calls are at
+	held map[[2]string]bool // namespaces and tokens of the runs that its calls are at
 }
 
 type memoryRun struct {
 	Record              // Token is that of who took it last
 	owner  *memoryOwner // nil: nobody has it
+	number int          // in the order in which runs were made
 }
 
-var _ Journal = (*MemoryJournal)(nil)
+var (
+	_ Journal = (*MemoryJournal)(nil)
+	_ Reader  = (*MemoryJournal)(nil)
+)
 
 // Memory makes an empty journal in memory. With a ledger in memory it is all that a loop needs:
 //
@@ -58,7 +63,7 @@ func (j *MemoryJournal) Namespace(name string) *MemoryJournal {
 
 // Peer is the same journal as another living process sees it.
 func (j *MemoryJournal) Peer() *MemoryJournal {
-	return &MemoryJournal{memory: j.memory, namespace: j.namespace, owner: &memoryOwner{held: map[string]bool{}}}
+	return &MemoryJournal{memory: j.memory, namespace: j.namespace, owner: &memoryOwner{held: map[[2]string]bool{}}}
 }
 
 // Die makes the owner behind j count as gone, as though its process had been killed. What still uses j is what a slow
@@ -81,17 +86,19 @@ func (j *MemoryJournal) Begin(ctx context.Context, s Start) (Record, error) {
 	switch {
 	case r == nil:
 		s.Input = bytes.Clone(s.Input)
-		r = &memoryRun{Record: Record{Start: s, Created: time.Now()}}
+		r = &memoryRun{Record: Record{Start: s, Created: time.Now()}, number: len(j.runs)}
 		j.runs[id] = r
 	case r.Run != s.Run || r.API != s.API || !bytes.Equal(r.Input, s.Input):
 		return Record{}, ErrOtherInput
+	case r.Forgotten:
+		return Record{}, ErrForgotten
 	case r.Finished:
 		return r.copy(), nil
-	case r.owner != nil && !r.owner.gone && (r.owner != j.owner || j.owner.held[r.Token]):
+	case j.taken(r):
 		return Record{}, ErrRunTaken
 	}
 	r.Token, r.owner = rand.Text(), j.owner
-	j.owner.held[r.Token] = true
+	j.owner.held[[2]string{j.namespace, r.Token}] = true
 	rec := r.copy()
 	rec.AskedBefore = j.askedBefore(r)
 	return rec, nil
@@ -134,6 +141,70 @@ func (j *MemoryJournal) Leave(_ context.Context, l Leaving) error {
 	})
 }
 
+// Runs implements Reader.
+func (j *MemoryJournal) Runs(ctx context.Context, q RunsQuery) ([]Summary, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("journal: listing runs: %w", context.Cause(ctx))
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var runs []*memoryRun
+	for id, r := range j.runs {
+		if id.namespace == j.namespace && (q.Conversation == "" || r.Run.Conversation == q.Conversation) && (!q.Unfinished || !r.Finished) {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *memoryRun) int { return cmp.Compare(b.number, a.number) })
+	if q.Limit > 0 && len(runs) > q.Limit {
+		runs = runs[:q.Limit]
+	}
+	var all []Summary
+	for _, r := range runs {
+		all = append(all, Summary{
+			Run: r.Run, API: r.API, Created: r.Created, Turns: len(r.Turns), Finished: r.Finished, Forgotten: r.Forgotten,
+			Taken: j.taken(r),
+		})
+	}
+	return all, nil
+}
+
+// Forget erases what a run was answered and told, and finishes it, whatever it was. It is ErrRunTaken where somebody who lives
+// has the run, and an error where there is none.
+func (j *MemoryJournal) Forget(_ context.Context, run string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := j.runs[memoryID{j.namespace, run}]
+	switch {
+	case r == nil:
+		return errors.New("journal: forgetting a run: there is none with that id")
+	case j.taken(r):
+		return ErrRunTaken
+	}
+	r.Turns, r.Finished, r.Forgotten, r.owner = nil, true, true, nil
+	return nil
+}
+
+// taken reports whether somebody who lives has the run.
+func (j *MemoryJournal) taken(r *memoryRun) bool {
+	return r.owner != nil && !r.owner.gone && (r.owner != j.owner || j.owner.held[[2]string{j.namespace, r.Token}])
+}
+
+// Read implements Reader.
+func (j *MemoryJournal) Read(ctx context.Context, run string) (Record, bool, error) {
+	if ctx.Err() != nil {
+		return Record{}, false, fmt.Errorf("journal: reading a run: %w", context.Cause(ctx))
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := j.runs[memoryID{j.namespace, run}]
+	if r == nil {
+		return Record{}, false, nil
+	}
+	rec := r.copy()
+	rec.Token = ""
+	return rec, true, nil
+}
+
 // write lets f change a run under its token. Afterwards the caller is at the run no more if f has failed or given it up.
 func (j *MemoryJournal) write(run, token string, f func(*memoryRun) error) error {
 	j.mu.Lock()
@@ -143,7 +214,7 @@ func (j *MemoryJournal) write(run, token string, f func(*memoryRun) error) error
 		err = f(r)
 	}
 	if err != nil || r.owner == nil {
-		delete(j.owner.held, token)
+		delete(j.owner.held, [2]string{j.namespace, token})
 	}
 	return err
 }

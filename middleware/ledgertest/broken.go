@@ -24,7 +24,7 @@ type BrokenLedger struct {
 // Broken gives ledgers that break a promise each. They show that the cases tell, and what a guard does on top of such
 // a ledger.
 func Broken() []BrokenLedger {
-	return slices.Concat(brokenClaims(), brokenChanges(), brokenApprovals())
+	return slices.Concat(brokenClaims(), brokenChanges(), brokenApprovals(), brokenPruning(), brokenActs(), brokenForgetting())
 }
 
 func brokenClaims() []BrokenLedger {
@@ -37,6 +37,8 @@ func brokenClaims() []BrokenLedger {
 				"claim/a done row that has expired is not won unseen", "claim/another fingerprint of one identity is not won and sees the first",
 				"content/the input of a row is a copy of the ledger's", "namespaces/one identity in two namespaces is two operations",
 				"race/of 50 claimers of one identity one wins", "undo/book, cancel, book, cancel are four operations",
+				"prune/what was forgotten is still done", "forget/what was forgotten is still done",
+				"forget/again changes nothing, but for what has come since",
 			},
 		},
 		{
@@ -79,19 +81,20 @@ func brokenChanges() []BrokenLedger {
 			Fails: "complete/the first result stays: a second one loses and is marked late",
 			Also: []string{
 				"complete/loses on a row that is done", "complete/the same result again loses, but is not late",
-				"race/of two results the first stays, and the second is late",
+				"race/of two results the first stays, and the second is late", "prune/a late row stays",
 			},
 		},
 		{
 			Name: "a lost change reported as success", Wrap: faulty(lostIsSuccess),
 			Fails: "complete/the first result stays: a second one loses and is marked late",
 			Also: []string{
+				"acts/a verdict is one, and who loses has done nothing",
 				"*/loses *", "complete/the same result *", "complete/a late result is taken from in doubt, and ends settling",
 				"*happened/ends settling, whoever settles", "give back/frees the row and changes nothing else",
 				"take in doubt/succeeds where who settles is gone, and its mark is worth nothing",
 				"claim again/takes a row that a person freed", "claim again/the token of the claim before is worth nothing",
 				"claim expired/takes the place of the row that was seen", "undo/a complete that loses releases nothing",
-				"namespaces/change does not cross", "race/of two processes *", "race/of two results *", "race/of a result and a person one wins",
+				"prune/a late row stays", "namespaces/change does not cross", "race/of two processes *", "race/of two results *", "race/of a result and a person one wins",
 				"trace/a verdict on an earlier attempt is worth nothing",
 				"trace/did not happen while a request is in flight, and then its result",
 			},
@@ -113,7 +116,10 @@ type fault struct {
 	change func(ctx context.Context, l middleware.Ledger, t middleware.Transition) (middleware.Row, error)
 	read   func(*middleware.Row) // bends each row that is read
 
-	approval func(*middleware.Approval) // bends each approval that is read
+	approval func(*middleware.Approval)     // bends each approval that is read
+	prune    func(*middleware.PruneOptions) // bends what is to be forgotten
+	acts     func([]middleware.Act) []middleware.Act
+	forget   func(error) error // bends why a run cannot be forgotten
 }
 
 // claimer claims from a sound ledger.

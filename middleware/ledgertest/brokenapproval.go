@@ -12,7 +12,7 @@ func brokenApprovals() []BrokenLedger {
 		{
 			Name: "an approval is not spent", Wrap: faulty(unspent),
 			Fails: "approval/serves one claim",
-			Also:  []string{"approval/is spent by the claim that it serves, by whatever way", "approval/of 50 claimers with one approval one wins"},
+			Also:  []string{"approval/is spent by the claim that it serves, by whatever way", "approval/of 50 claimers with one approval one wins", "forget/approvals lose their input, and those that wait expire"},
 		},
 		{
 			Name: "what an approval is bound to is not compared", Wrap: faulty(unbound),

@@ -56,7 +56,7 @@ func Cases() []Case {
 		stepCases(), completeCases(), ownerCases(), againCases(), settleCases(), personCases(),
 		undoCases(), repeatCases(), keyCases(), noteCases(), findCases(), resourceCases(),
 		contentCases(), namespaceCases(), raceCases(), processCases(),
-		askCases(), decideCases(), spendCases(),
+		askCases(), decideCases(), spendCases(), pruneCases(), actCases(), forgetCases(),
 	)
 }
 

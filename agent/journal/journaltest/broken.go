@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/toolonce/toolonce/agent/journal"
 )
@@ -20,7 +21,7 @@ type BrokenJournal struct {
 // Broken gives journals that break a promise each. They show that the cases tell, and what a loop does on top of such a
 // journal.
 func Broken() []BrokenJournal {
-	return append(brokenRights(), brokenWrites()...)
+	return slices.Concat(brokenRights(), brokenWrites(), brokenEnds(), brokenReads())
 }
 
 func brokenRights() []BrokenJournal {
@@ -46,7 +47,7 @@ func brokenRights() []BrokenJournal {
 				"leave/loses under a token that is not the run's, and stores nothing",
 				"leave/loses where another process has taken the run, and stores nothing",
 				"leave/at another turn than the last one stores nothing", "namespaces/of one process share who has a run",
-				"race/of 50 *",
+				"race/of 50 *", "read/takes nothing", "namespaces/a token is worth nothing in another",
 			},
 		},
 		{
@@ -55,7 +56,7 @@ func brokenRights() []BrokenJournal {
 			Also: []string{
 				"begin/another * is another run", "take/a run that has no turn yet", "*/loses where another process has taken the run, and stores nothing",
 				"race/of 50 who begin a run whose owner is gone one takes it",
-				"race/a slow process stores its turn before the run is taken, or not at all",
+				"race/a slow process stores its turn before the run is taken, or not at all", "runs/tell who has them",
 			},
 		},
 		{
@@ -71,12 +72,15 @@ func brokenRights() []BrokenJournal {
 		{
 			Name: "input ignored", Wrap: faulty(noInput),
 			Fails: "begin/another input is another run",
-			Also:  []string{"begin/another * is another run"},
+			Also:  []string{"begin/another * is another run", "forget/a run that was forgotten is begun by nobody"},
 		},
 		{
 			Name: "namespace ignored", Wrap: oneNamespace,
 			Fails: "namespaces/runs of one are unknown in another",
-			Also:  []string{"namespaces/names and ids do not run together", "namespaces/a token is worth nothing in another"},
+			Also: []string{
+				"namespaces/names and ids do not run together", "namespaces/a token is worth nothing in another",
+				"read/a run of another namespace is none", "runs/of another namespace are not listed", "namespaces/forget does not cross",
+			},
 		},
 	}
 }
@@ -89,7 +93,7 @@ func brokenWrites() []BrokenJournal {
 			Also: []string{
 				"begin/a run with an answer is not taken by who sees it",
 				"take/what failed under an earlier token leaves the run with who has it", "*/loses *",
-				"namespaces/a token is worth nothing in another",
+				"namespaces/a token is worth nothing in another", "forget/a token is worth nothing afterwards",
 				"race/a slow process stores its turn before the run is taken, or not at all",
 			},
 		},
@@ -114,9 +118,14 @@ func brokenWrites() []BrokenJournal {
 			Fails: "append/a turn that does not follow the last one stores nothing",
 			Also: []string{
 				"take/a run of this process whose Append has failed",
-				"race/of 50 calls of the process that has failed one takes the run",
+				"race/of 50 calls of the process that has failed one takes the run", "runs/tell who has them",
 			},
 		},
+	}
+}
+
+func brokenEnds() []BrokenJournal {
+	return []BrokenJournal{
 		{
 			Name: "Final is forgotten", Wrap: faulty(noFinal),
 			Fails: "append/with Final finishes the run and gives it up",
@@ -124,7 +133,8 @@ func brokenWrites() []BrokenJournal {
 				"begin/a run with an answer *", "begin/another * is another run",
 				"*/loses where the run is finished, and stores nothing",
 				"append/a turn that is stored stays, with the outputs before it",
-				"append/with Final needs no turn before it",
+				"append/with Final needs no turn before it", "read/a run is given whole, whoever has it, without its token",
+				"runs/of a conversation, and those without an answer, are told apart", "namespaces/forget does not cross",
 			},
 		},
 		{
@@ -132,9 +142,14 @@ func brokenWrites() []BrokenJournal {
 			Fails: "leave/stores the outputs of the last turn, and gives the run up",
 			Also: []string{
 				"*/an output that is stored stays, and others join it",
-				"append/is whole or absent where the caller has gone",
+				"append/is whole or absent where the caller has gone", "read/a run is given whole, whoever has it, without its token",
 				"leave/at another turn than the last one stores nothing", "content/outputs are kept byte for byte",
 			},
+		},
+		{
+			Name: "what was forgotten has ended", Wrap: faulty(forgivesForgotten),
+			Fails: "forget/a run that was forgotten is begun by nobody",
+			Also:  []string{"race/of who begins a run and who has it forgotten one does"},
 		},
 		{
 			Name: "answers are kept as JSON values", Wrap: faulty(asValues),
@@ -148,6 +163,9 @@ type fault struct {
 	begin func(context.Context, *brokenJournal, journal.Start) (journal.Record, error)
 	store func(context.Context, *brokenJournal, journal.Entry) (journal.Entry, error)
 	leave func(context.Context, *brokenJournal, journal.Leaving) error
+
+	list func(context.Context, *brokenJournal, journal.RunsQuery) ([]journal.Summary, error)
+	read func(context.Context, *brokenJournal, string) (journal.Record, bool, error)
 }
 
 // brokenJournal is a view of one process on a journal with a fault.
@@ -183,9 +201,14 @@ func (b *brokenJournal) Leave(ctx context.Context, l journal.Leaving) error {
 func faulty(f func() *fault) func(System) System {
 	return func(sys System) System {
 		broken := f()
+		var forget func(journal.Journal, string) error
+		if sys.Forget != nil {
+			forget = func(j journal.Journal, run string) error { return sys.Forget(j.(*brokenJournal).Journal, run) }
+		}
 		return System{
-			Open: func() journal.Journal { return &brokenJournal{sys.Open(), broken, new(int), "the default"} },
-			Kill: func(j journal.Journal) { sys.Kill(j.(*brokenJournal).Journal) },
+			Forget: forget,
+			Open:   func() journal.Journal { return &brokenJournal{sys.Open(), broken, new(int), "the default"} },
+			Kill:   func(j journal.Journal) { sys.Kill(j.(*brokenJournal).Journal) },
 			Namespace: func(j journal.Journal, name string) journal.Journal {
 				b := j.(*brokenJournal)
 				return &brokenJournal{sys.Namespace(b.Journal, name), broken, b.process, "named " + name}

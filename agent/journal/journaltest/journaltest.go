@@ -24,7 +24,8 @@ import (
 	"github.com/toolonce/toolonce/internal/suite"
 )
 
-// System is a journal as several processes use it: one set of data, empty at first. All three functions are needed.
+// System is a journal as several processes use it: one set of data, empty at first. All functions but Forget are
+// needed.
 type System struct {
 	// Open gives the default view of the data to a new owner, as a process gets it that has just started. The cases
 	// call it from the goroutine of the test.
@@ -34,6 +35,8 @@ type System struct {
 	Kill func(journal.Journal)
 	// Namespace gives another view of the data to the same owner. The default view's name is not asked for.
 	Namespace func(j journal.Journal, name string) journal.Journal
+	// Forget has what a run said and did erased, as a person may. nil: the store cannot, and the cases about it are skipped.
+	Forget func(j journal.Journal, run string) error
 }
 
 // Case is one promise of the contract.
@@ -42,17 +45,18 @@ type Case struct {
 	Name string
 	// Rule is the number of the contract that the case belongs to, or the type whose documentation says it.
 	Rule string
-	// Check says what was expected and what came, nil where the promise is kept. It needs fresh data and does not
-	// sleep.
+	// Check says what was expected and what came, nil where the promise is kept. Its error matches errors.ErrUnsupported
+	// where the journal does not offer what the promise is about. It needs fresh data and does not sleep.
 	Check func(context.Context, System) error
 }
 
 // Cases gives all cases. Their names are unique.
 func Cases() []Case {
-	return slices.Concat(beginCases(), takeCases(), appendCases(), leaveCases(), contentCases(), namespaceCases(), raceCases())
+	return slices.Concat(beginCases(), takeCases(), appendCases(), leaveCases(), contentCases(), namespaceCases(), raceCases(), readCases(), forgetCases())
 }
 
-// Run checks every case on data of its own. open is called once a case and may use t for cleaning up.
+// Run checks every case on data of its own. open is called once a case and may use t for cleaning up. Cases about what the
+// journal does not offer are skipped.
 func Run(t *testing.T, open func(t *testing.T) System) {
 	t.Helper()
 	suite.Run(t, cases(open))

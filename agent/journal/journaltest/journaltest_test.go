@@ -1,6 +1,7 @@
 package journaltest_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/toolonce/toolonce/agent/journal"
@@ -15,6 +16,9 @@ func memorySystem(*testing.T) journaltest.System {
 		Kill: func(j journal.Journal) { j.(*journal.MemoryJournal).Die() },
 		Namespace: func(j journal.Journal, name string) journal.Journal {
 			return j.(*journal.MemoryJournal).Namespace(name)
+		},
+		Forget: func(j journal.Journal, run string) error {
+			return j.(*journal.MemoryJournal).Forget(context.Background(), run)
 		},
 	}
 }

@@ -50,6 +50,7 @@ func namespaceTokens(p *probe) {
 	mine := p.begin(b, r.Start)
 	p.lost(b, entry(&r, 1), "in another namespace")
 	p.is(b.Leave(p.ctx, journal.Leaving{Run: r.Run.ID, Token: r.Token}), journal.ErrLost, "Leave in another namespace")
+	p.refused(a, r.Start, journal.ErrRunTaken)
 	p.unchanged(b, "another tenant's run", mine)
 	p.unchanged(a, "a run whose token was used in another namespace", r)
 }
