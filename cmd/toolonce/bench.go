@@ -23,7 +23,7 @@ import (
 func bench(e *env, args []string) error {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	where := fs.String("store", e.getenv("TOOLONCE_STORE"), "measure beside this `store`, which is not touched: "+storeForms)
+	where := fs.String("store", "", "measure beside this `store`, which is not touched: "+storeForms+" (default $TOOLONCE_STORE)")
 	callers := fs.String("callers", "1,8,64,256", "how many call at a time, one `N` after the other")
 	lasts := fs.Duration("for", 3*time.Second, "how long each is measured")
 	rows := fs.Int("rows", 10_000, "how many operations are done before, `N`")
@@ -31,7 +31,7 @@ func bench(e *env, args []string) error {
 	rest, err := parse(fs, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		_, _ = fmt.Fprint(e.out, "usage: toolonce bench [flags]\nmeasure what the disk or the database of a store carries\n\n")
+		_, _ = fmt.Fprint(e.out, "usage: toolonce bench [flags]\nmeasure what the disk or the database of a store carries\n\n"+example("bench")+"\n\n")
 		fs.SetOutput(e.out)
 		fs.PrintDefaults()
 		return err
@@ -48,7 +48,7 @@ func bench(e *env, args []string) error {
 		}
 		counts = append(counts, n)
 	}
-	ground, err := newGround(e.ctx, *where)
+	ground, err := newGround(e.ctx, cmp.Or(*where, e.getenv("TOOLONCE_STORE")))
 	if err != nil {
 		return err
 	}

@@ -31,9 +31,9 @@ func newGround(ctx context.Context, named string) (*ground, error) {
 		}
 		return postgresGround(ctx, where)
 	case "":
-		return nil, usagef("no store: say -store %s, or set TOOLONCE_STORE", storeForms)
+		return nil, errNoStore()
 	default:
-		return nil, usagef("store %q is of no known kind: say %s", kind, storeForms)
+		return nil, errNoKind(kind)
 	}
 }
 

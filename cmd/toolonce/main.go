@@ -1,20 +1,27 @@
-// Command toolonce shows the operations that a store remembers, settles those whose outcome nobody knows, and answers for
-// a person the calls that wait for one.
+// Command toolonce is for those who look after a store: it shows operations and runs, settles operations whose outcome
+// nobody knows, answers for a person the calls that wait for one, and looks whether all is well.
 //
 //	toolonce ops     -store sqlite:once.db -in-doubt
 //	toolonce show    -store sqlite:once.db OPERATION
 //	toolonce resolve -store sqlite:once.db OPERATION --happened --by ann --why "refund re_1 is in the dashboard"
 //	toolonce pending -store sqlite:once.db
 //	toolonce approve -store sqlite:once.db APPROVAL --by ann --why "the photos show it"
-//	toolonce deny    -store sqlite:once.db RUN TURN.POSITION --by ann --why "no receipt"
+//	toolonce runs    -store sqlite:once.db -unfinished
+//	toolonce serve   -store sqlite:once.db --by ann
+//	toolonce verify  -store sqlite:once.db
 //	toolonce audit   -tools tools.json runs.jsonl.gz
-//	toolonce bench   -store sqlite:once.db
 //
-// It exits with 0 when it did what was asked, with 1 when it was refused or failed, and with 2 when it was called wrongly.
-// What is refused changes nothing, except that an operation whose process has died may be in doubt after it.
+// toolonce help lists all commands, toolonce help COMMAND tells flags and an example.
+//
+// It exits with 0 when it did what was asked, with 1 when it was refused, failed, or found something wrong, and with 2 when it
+// was called wrongly. What is refused changes nothing, except that an operation whose process has died may be in doubt after
+// it. Whatever comes from a store is printed with control, direction and zero-width characters written out. On a terminal it
+// prints tables, with colours unless NO_COLOR is set; elsewhere the same with a tab between two columns; with -json a line of
+// JSON for each row.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -25,6 +32,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // verb is one subcommand: it declares its flags and returns what runs after they are parsed.
@@ -37,11 +45,22 @@ var verbs = []verb{
 	{"ops", "", "list operations, those that need somebody first", opsVerb},
 	{"show", "OPERATION", "show one operation", showVerb},
 	{"resolve", "OPERATION", "settle an operation whose outcome is unknown", resolveVerb},
+	{"recover", "", "put operations in doubt whose process has died, so that a person can settle them", recoverVerb},
 	{"pending", "", "list calls that wait for a person", pendingVerb},
 	{"approve", callArgs, "let a call run that waits", decideVerb("approve")},
 	{"deny", callArgs, "refuse a call that waits", decideVerb("deny")},
+	{"runs", "", "list stored runs, the last one first", runsVerb},
+	{"run", "RUN", "show one stored run as a conversation", runVerb},
+	{"stats", "", "count what the store has, and how much room that takes", statsVerb},
+	{"verify", "", "look whether the store is sound; nothing is changed", verifyVerb},
+	{"export", "", "print operations, runs and approvals as lines of JSON", exportVerb},
+	{"serve", "", "show all of that as a web page on this machine, and take verdicts and answers there", serveVerb},
+	{"prune", "", "forget what need not be kept any longer", pruneVerb},
+	{"forget", "", "erase what was said and done in one run, but not that it was done", forgetVerb},
+	{"acts", "", "list what people did to the store, and why", actsVerb},
 	{"audit", "FILE…", "say what the guard would have done on saved runs", nil}, // without a store
 	{"bench", "", "measure what the disk or the database of a store carries", nil},
+	{"version", "", "tell the versions of this program and of what it knows", versionVerb},
 }
 
 // action does what a verb is for.
@@ -58,6 +77,9 @@ type env struct {
 	schema    string
 	namespace string
 	json      bool
+	wait      time.Duration // for a store that is busy
+	tty       bool          // a person reads along
+	color     bool
 }
 
 // usageError is a call that cannot be understood.
@@ -68,7 +90,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(&env{ctx: ctx, out: os.Stdout, getenv: os.Getenv}, os.Args[1:], os.Stderr))
+	e := &env{ctx: ctx, out: os.Stdout, getenv: os.Getenv, tty: terminal(os.Stdout)}
+	e.color = e.tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	os.Exit(run(e, os.Args[1:], os.Stderr))
 }
 
 func run(e *env, args []string, errw io.Writer) int {
@@ -79,7 +103,7 @@ func run(e *env, args []string, errw io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	}
-	_, _ = fmt.Fprintf(errw, "toolonce: %s\n", escape(err.Error()))
+	_, _ = fmt.Fprintf(errw, "toolonce: %s\n", escape(strings.ReplaceAll(err.Error(), "\n", "; ")))
 	if errors.As(err, new(usageError)) {
 		return 2
 	}
@@ -88,8 +112,11 @@ func run(e *env, args []string, errw io.Writer) int {
 
 func dispatch(e *env, args []string) error {
 	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "-help" || args[0] == "--help" {
-		usage(e.out)
-		return nil
+		if len(args) < 2 {
+			usage(e.out)
+			return nil
+		}
+		args = []string{args[1], "-h"}
 	}
 	for _, v := range verbs {
 		if v.name == args[0] {
@@ -97,14 +124,6 @@ func dispatch(e *env, args []string) error {
 		}
 	}
 	return usagef("there is no command %q: try toolonce help", args[0])
-}
-
-func usage(w io.Writer) {
-	_, _ = fmt.Fprint(w, "toolonce shows the operations of a store, settles those whose outcome nobody knows, and answers calls that wait for a person.\n\nCommands:\n")
-	for _, v := range verbs {
-		_, _ = fmt.Fprintf(w, "  toolonce %-8s %-29s %s\n", v.name, v.args, v.short)
-	}
-	_, _ = fmt.Fprint(w, "\nEach but audit takes -store sqlite:PATH or postgres:DSN (or TOOLONCE_STORE); -h tells the flags.\nExit codes: 0 done, 1 refused or failed, 2 called wrongly.\n")
 }
 
 func (v verb) run(e *env, args []string) error {
@@ -116,23 +135,29 @@ func (v verb) run(e *env, args []string) error {
 	}
 	fs := flag.NewFlagSet(v.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	fs.StringVar(&e.storeFlag, "store", e.getenv("TOOLONCE_STORE"), "the `store`: "+storeForms+" (default $TOOLONCE_STORE)")
+	fs.StringVar(&e.storeFlag, "store", "", "the `store`: "+storeForms+" (default $TOOLONCE_STORE)")
 	fs.StringVar(&e.schema, "schema", "", "the `name` of the store's schema in PostgreSQL (default toolonce)")
 	fs.StringVar(&e.namespace, "namespace", "", "the tenant's `name`")
-	fs.BoolVar(&e.json, "json", false, "print JSON")
+	fs.DurationVar(&e.wait, "wait", 10*time.Second, "how long to wait for a store that is busy")
+	fs.BoolVar(&e.json, "json", false, "print JSON, a line a row")
 	do := v.make(fs)
 	rest, err := parse(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
-		_, _ = fmt.Fprintf(e.out, "usage: toolonce %s [flags] %s\n%s\n\n", v.name, v.args, v.short)
-		fs.SetOutput(e.out)
-		fs.PrintDefaults()
+		v.help(e.out, fs)
 		return err
 	}
 	if err != nil {
-		return usagef("%s: %w: try toolonce %s -h", v.name, err, v.name)
+		return usagef("%s: %w: try toolonce help %s", v.name, err, v.name)
 	}
+	e.storeFlag = cmp.Or(e.storeFlag, e.getenv("TOOLONCE_STORE")) // not as the flag's default, which help prints: it may hold a password
 	if counts := v.counts(); !slices.Contains(counts, fmt.Sprint(len(rest))) {
 		return usagef("%s takes %s argument(s) and got %d: toolonce %s [flags] %s", v.name, strings.Join(counts, " or "), len(rest), v.name, v.args)
+	}
+	if e.wait <= 0 {
+		return usagef("%s: -wait %v: say how long, such as 10s", v.name, e.wait)
+	}
+	if v.name == "verify" || v.name == "version" { // they need no store that can be opened
+		return do(e.ctx, e, rest)
 	}
 	if err := e.open(); err != nil {
 		return err

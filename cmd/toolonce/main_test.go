@@ -25,6 +25,7 @@ type fixture struct {
 	t    *testing.T
 	path string
 	flag string // of the store, where it is no file
+	keys string // of what is sealed
 	op   string
 }
 
@@ -71,13 +72,18 @@ func (f *fixture) refund(timeout time.Duration, tenant func(name string) middlew
 func (f *fixture) call(args ...string) (code int, out, errs string) {
 	f.t.Helper()
 	var o, e bytes.Buffer
-	code = run(&env{ctx: f.t.Context(), out: &o, getenv: func(k string) string {
-		if k == "TOOLONCE_STORE" {
-			return cmp.Or(f.flag, "sqlite:"+f.path)
-		}
-		return ""
-	}}, args, &e)
+	code = run(&env{ctx: f.t.Context(), out: &o, getenv: f.getenv}, args, &e)
 	return code, o.String(), e.String()
+}
+
+func (f *fixture) getenv(name string) string {
+	switch name {
+	case "TOOLONCE_STORE":
+		return cmp.Or(f.flag, "sqlite:"+f.path)
+	case keysEnv:
+		return f.keys
+	}
+	return ""
 }
 
 func (f *fixture) want(code int, contains string, args ...string) string {
@@ -108,7 +114,7 @@ func TestWhatIsInDoubtIsFoundAndSettled(t *testing.T) {
 	f.want(1, "has moved on since", "resolve", f.op, "--happened", "--by", "ann", "--why", "seen", "--shown", "00000000.1")
 	f.want(0, "is done now, settled by ann", "resolve", f.op, "--happened", "--result", `{"id":"re_1"}`, "--by", "ann", "--why", "seen", "--shown", mark)
 	f.want(0, "nothing is in doubt\n(in namespace \"\"; the store has 1 more: -all-namespaces)", "ops", "-in-doubt")
-	f.want(0, "acme ", "ops", "-in-doubt", "-all-namespaces")
+	f.want(0, "acme\t", "ops", "-in-doubt", "-all-namespaces")
 	f.want(1, "is done: there is nothing to settle", "resolve", "--did-not-happen", "--by", "bob", "--why", "?", f.op)
 	var got operation
 	if err := json.Unmarshal([]byte(f.want(0, "re_1", "show", f.op, "-json", "-show-data")), &got); err != nil || got.State != "done" || got.By != "ann" || got.Why != "seen" {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/toolonce/toolonce/middleware"
 )
@@ -28,17 +27,22 @@ type operation struct {
 	Created    string `json:"created"`
 	DoneAt     string `json:"done_at,omitempty"`
 	Deadline   string `json:"deadline"`
+	Owner      string `json:"owner,omitempty"`
 	Generation int    `json:"generation"`
-	Key        string `json:"downstream_key,omitempty"`
-	Shown      string `json:"shown"` // what a verdict is bound to
+	Key        string `json:"downstream_key,omitempty"` // whoever has it can make the provider repeat its answer
+	Shown      string `json:"shown"`                    // what a verdict is bound to
 	Undoes     string `json:"undoes,omitempty"`
+	RepeatOf   string `json:"repeat_of,omitempty"` // that it repeats on purpose
 	By         string `json:"settled_by,omitempty"`
 	Why        string `json:"settled_why,omitempty"`
 	ApprovedBy string `json:"approved_by,omitempty"`
 	ApprovedAt string `json:"approved_at,omitempty"`
 	Reason     string `json:"approved_why,omitempty"`
+	Unreadable string `json:"unreadable,omitempty"` // why arguments and result could not be opened
 	Arguments  string `json:"arguments,omitempty"`
 	Result     string `json:"result,omitempty"`
+
+	Calls []call `json:"calls,omitempty"` // that meant it
 }
 
 func operationOf(r *middleware.Row, data bool) operation {
@@ -47,69 +51,118 @@ func operationOf(r *middleware.Row, data bool) operation {
 		Orphan: r.State == middleware.Running && r.OwnerGone, Unknown: r.State == middleware.Running && r.OwnerUnknown,
 		Tool: r.Tool, Run: r.Claimer.Run, Turn: r.Claimer.Turn, Position: r.Claimer.Position, Attempt: r.Attempt,
 		Since: stamp(r.Since), Created: stamp(r.Created), DoneAt: stamp(r.DoneAt), Deadline: stamp(r.Deadline),
-		Generation: r.Generation, Shown: shown(r), Undoes: r.Undoes, By: r.SettledBy, Why: r.SettledWhy,
+		Generation: r.Generation, Shown: shown(r), Undoes: r.Undoes, RepeatOf: r.RepeatOf, By: r.SettledBy, Why: r.SettledWhy,
+	}
+	if r.Unreadable != nil {
+		o.Unreadable = closed(r.Unreadable)
 	}
 	if data {
-		o.Key, o.Arguments, o.Result = r.Key, string(r.Input), r.Result
+		o.Arguments, o.Result = string(r.Input), r.Result
 	}
 	return o
 }
 
+// listing is what ops is asked for.
+type listing struct {
+	middleware.Selection
+	inDoubt, all bool
+	states       string
+}
+
 func opsVerb(fs *flag.FlagSet) action {
-	inDoubt := fs.Bool("in-doubt", false, "only those that need somebody: in doubt, or left by a process that died")
-	all := fs.Bool("all-namespaces", false, "of every tenant")
-	limit := fs.Int("limit", 100, "at most `N` operations; 0 for all")
+	var l listing
+	fs.BoolVar(&l.inDoubt, "in-doubt", false, "only those that need somebody: in doubt, or left by a process that died")
+	fs.StringVar(&l.states, "state", "", "only those in these `states`, such as done,free")
+	fs.StringVar(&l.Tool, "tool", "", "only those of the tool of this `name`")
+	fs.StringVar(&l.Run, "run", "", "only those that a call of the `run` means")
+	fs.DurationVar(&l.Older, "older", 0, "only those that have not changed their state for so long, such as 24h")
+	fs.BoolVar(&l.all, "all-namespaces", false, "of every tenant")
+	fs.IntVar(&l.Limit, "limit", 100, "at most `N` operations; 0 for all")
 	return func(ctx context.Context, e *env, _ []string) error {
-		if *limit < 0 {
-			return usagef("ops: -limit %d: say how many, or 0 for all", *limit)
-		}
-		names, err := e.store.Namespaces(ctx)
-		if err != nil {
+		if err := l.check(); err != nil {
 			return err
 		}
-		if !*all {
-			names = []string{e.namespace}
-		}
-		var rows []middleware.Row
-		for _, name := range names {
-			more, err := list(ctx, e.tenant(name), *inDoubt, *limit)
-			if err != nil {
-				return err
-			}
-			rows = append(rows, more...)
-		}
-		slices.SortStableFunc(rows, func(a, b middleware.Row) int {
-			return cmp.Or(cmp.Compare(urgency(&a), urgency(&b)), b.Since.Compare(a.Since))
-		})
-		if *limit > 0 && len(rows) > *limit {
-			rows = rows[:*limit]
-		}
-		if e.json {
-			for i := range rows {
-				if err := e.printJSON(operationOf(&rows[i], false)); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		if err := e.table(rows, *inDoubt, *all); err != nil || *all {
-			return err
-		}
-		return e.hint(ctx)
+		return e.ops(ctx, l)
 	}
 }
 
-// list reads the operations of one tenant: all that need somebody, and of the others so many.
-func list(ctx context.Context, s store, inDoubt bool, limit int) ([]middleware.Row, error) {
-	rows, err := s.List(ctx, []middleware.State{middleware.InDoubt, middleware.Running}, 0)
-	if err != nil {
-		return nil, err
+var states = []middleware.State{middleware.InDoubt, middleware.Running, middleware.Done, middleware.Free, middleware.Released}
+
+func (l *listing) check() error {
+	switch {
+	case l.Limit < 0:
+		return usagef("ops: -limit %d: say how many, or 0 for all", l.Limit)
+	case l.Older < 0:
+		return usagef("ops: -older %v: say how long, such as 24h", l.Older)
+	case l.inDoubt && l.states != "":
+		return usagef("ops: -in-doubt and -state: give one of them")
+	case l.states == "":
+		l.States = states
+		return nil
 	}
-	if inDoubt { // orphans are told apart after reading
+	for name := range strings.SplitSeq(l.states, ",") {
+		s := middleware.State(strings.TrimSpace(name))
+		if !slices.Contains(states, s) {
+			return usagef("ops: there is no state %q: say in_doubt, running, done, free or released", name)
+		}
+		l.States = append(l.States, s)
+	}
+	return nil
+}
+
+func (e *env) ops(ctx context.Context, l listing) error {
+	names, err := e.tenants(ctx, l.all)
+	if err != nil {
+		return err
+	}
+	var rows []middleware.Row
+	for _, name := range names {
+		more, err := list(ctx, e.tenant(name), l)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, more...)
+	}
+	slices.SortStableFunc(rows, func(a, b middleware.Row) int {
+		return cmp.Or(cmp.Compare(urgency(&a), urgency(&b)), b.Since.Compare(a.Since))
+	})
+	if l.Limit > 0 && len(rows) > l.Limit {
+		rows = rows[:l.Limit]
+	}
+	if e.json {
+		for i := range rows {
+			if err := e.printJSON(operationOf(&rows[i], false)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	e.operations(rows, l)
+	if l.all {
+		return nil
+	}
+	return e.hint(ctx)
+}
+
+// list reads the operations of one tenant: all that need somebody, and of the others so many.
+func list(ctx context.Context, s store, l listing) (rows []middleware.Row, err error) {
+	urgent, rest := l.Selection, l.Selection
+	open := func(s middleware.State) bool { return s == middleware.InDoubt || s == middleware.Running }
+	urgent.States = slices.DeleteFunc(slices.Clone(l.States), func(s middleware.State) bool { return !open(s) })
+	rest.States = slices.DeleteFunc(slices.Clone(l.States), open)
+	if urgent.Limit = 0; len(urgent.States) > 0 {
+		if rows, err = s.Select(ctx, urgent); err != nil {
+			return nil, err
+		}
+	}
+	if l.inDoubt { // orphans are told apart after reading
 		return slices.DeleteFunc(rows, func(r middleware.Row) bool { return urgency(&r) > 1 }), nil
 	}
-	more, err := s.List(ctx, []middleware.State{middleware.Done, middleware.Free, middleware.Released}, limit)
-	return append(rows, more...), err
+	if len(rest.States) > 0 {
+		more, err := s.Select(ctx, rest)
+		return append(rows, more...), err
+	}
+	return rows, nil
 }
 
 // hint says where else there are operations, so that an empty list is not taken for an empty store.
@@ -133,30 +186,29 @@ func urgency(r *middleware.Row) int {
 	}
 }
 
-func (e *env) table(rows []middleware.Row, inDoubt, all bool) error {
+func (e *env) operations(rows []middleware.Row, l listing) {
 	if len(rows) == 0 {
 		what := "no operations"
-		if inDoubt {
+		if l.inDoubt {
 			what = "nothing is in doubt"
 		}
 		e.printf("%s\n", what)
-		return nil
+		return
 	}
-	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
-	tab := &env{out: w}
-	if all {
-		tab.printf("NAMESPACE\t")
+	head := []string{"OPERATION", "STATE", "TOOL", "RUN", "TURN", "AGE", "NOTE"}
+	if l.all {
+		head = append([]string{"NAMESPACE"}, head...)
 	}
-	tab.printf("OPERATION\tSTATE\tTOOL\tRUN\tTURN\tAGE\tNOTE\n")
+	var cells [][]string
 	for i := range rows {
 		r := &rows[i]
-		if all {
-			tab.printf("%s\t", escape(r.Namespace))
+		line := []string{r.Operation, string(r.State), r.Tool, r.Claimer.Run, place(r.Claimer.Turn, r.Claimer.Position), age(r.Now.Sub(r.Since)), note(r)}
+		if l.all {
+			line = append([]string{r.Namespace}, line...)
 		}
-		tab.printf("%s\t%s\t%s\t%s\t%d.%d\t%s\t%s\n", r.Operation, r.State, escape(r.Tool), escape(r.Claimer.Run),
-			r.Claimer.Turn, r.Claimer.Position, age(r.Now.Sub(r.Since)), note(r))
+		cells = append(cells, line)
 	}
-	return w.Flush()
+	e.table(head, cells)
 }
 
 func note(r *middleware.Row) string {
@@ -171,7 +223,7 @@ func note(r *middleware.Row) string {
 		notes = append(notes, "a late result could not be stored")
 	}
 	if r.SettledBy != "" {
-		notes = append(notes, "settled by "+escape(r.SettledBy))
+		notes = append(notes, "settled by "+r.SettledBy)
 	}
 	return strings.Join(notes, "; ")
 }

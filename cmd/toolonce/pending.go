@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/toolonce/toolonce/middleware"
@@ -24,8 +23,11 @@ type question struct {
 	Expires   string `json:"expires"`
 	By        string `json:"decided_by,omitempty"`
 	Why       string `json:"decided_why,omitempty"`
-	Repeats   string `json:"repeats,omitempty"` // the operation that it would make once more
+	Operation string `json:"operation,omitempty"` // that it was spent on
+	Repeats   string `json:"repeats,omitempty"`   // the operation that it would make once more
 	Arguments string `json:"arguments,omitempty"`
+
+	Unreadable string `json:"unreadable,omitempty"` // why the arguments could not be opened
 
 	age, left time.Duration
 }
@@ -33,8 +35,11 @@ type question struct {
 func questionOf(namespace string, a *middleware.Approval, data bool) question {
 	q := question{
 		Approval: a.ID, State: string(a.State), Namespace: namespace, Tool: a.Call.Tool, Run: a.Call.Run, Turn: a.Call.Turn,
-		Position: a.Call.Position, Asked: stamp(a.Asked), Expires: stamp(a.Expires), By: a.By, Why: a.Why,
+		Position: a.Call.Position, Asked: stamp(a.Asked), Expires: stamp(a.Expires), By: a.By, Why: a.Why, Operation: a.Operation,
 		age: a.Now.Sub(a.Asked), left: a.Expires.Sub(a.Now),
+	}
+	if a.Unreadable != nil {
+		q.Unreadable = closed(a.Unreadable)
 	}
 	if data {
 		q.Repeats, q.Arguments = a.RepeatOf, string(a.Input)
@@ -51,12 +56,9 @@ func pendingVerb(fs *flag.FlagSet) action {
 	data := fs.Bool("show-data", false, "print arguments too, and which operation would be repeated: they may hold personal data")
 	all := fs.Bool("all-namespaces", false, "of every tenant")
 	return func(ctx context.Context, e *env, _ []string) error {
-		names := []string{e.namespace}
-		if *all {
-			var err error
-			if names, err = e.store.Namespaces(ctx); err != nil {
-				return err
-			}
+		names, err := e.tenants(ctx, *all)
+		if err != nil {
+			return err
 		}
 		var questions []question
 		for _, name := range names {
@@ -77,33 +79,33 @@ func pendingVerb(fs *flag.FlagSet) action {
 			}
 			return nil
 		}
-		if err := e.questions(questions, *data, *all); err != nil || *all {
-			return err
+		if e.questions(questions, *data, *all); *all {
+			return nil
 		}
 		return e.hint(ctx)
 	}
 }
 
-func (e *env) questions(questions []question, data, all bool) error {
+func (e *env) questions(questions []question, data, all bool) {
 	if len(questions) == 0 {
 		e.printf("nothing waits for a person\n")
-		return nil
+		return
 	}
-	w := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
-	tab := &env{out: w}
-	row := func(namespace, repeats, arguments string, rest ...any) {
+	row := func(namespace, repeats, arguments string, rest ...string) []string {
 		if all {
-			tab.printf("%s\t", escape(namespace))
+			rest = append([]string{namespace}, rest...)
 		}
-		tab.printf("%s\t%s\t%s\t%s\t%s\t%s", rest...)
 		if data {
-			tab.printf("\t%s\t%s", escape(repeats), escape(arguments))
+			rest = append(rest, repeats, arguments)
 		}
-		tab.printf("\n")
+		return rest
 	}
-	row("NAMESPACE", "REPEATS", "ARGUMENTS", "APPROVAL", "TOOL", "RUN", "TURN", "AGE", "EXPIRES")
+	var cells [][]string
 	for _, q := range questions {
-		row(q.Namespace, q.Repeats, q.Arguments, q.Approval, escape(q.Tool), escape(q.Run), place(q.Turn, q.Position), age(q.age), "in "+age(q.left))
+		if q.Unreadable != "" {
+			q.Arguments = "(" + q.Unreadable + ")"
+		}
+		cells = append(cells, row(q.Namespace, q.Repeats, q.Arguments, q.Approval, q.Tool, q.Run, place(q.Turn, q.Position), age(q.age), "in "+age(q.left)))
 	}
-	return w.Flush()
+	e.table(row("NAMESPACE", "REPEATS", "ARGUMENTS", "APPROVAL", "TOOL", "RUN", "TURN", "AGE", "EXPIRES"), cells)
 }

@@ -34,7 +34,7 @@ func TestOnPostgreSQLWhatIsInDoubtIsFoundAndSettled(t *testing.T) {
 		t.Error(out)
 	}
 	f.want(0, "is done now, settled by ann", "resolve", f.op, "--happened", "--by", "ann", "--why", "seen", "-schema", schema)
-	f.want(0, "acme ", "ops", "-in-doubt", "-all-namespaces", "-schema", schema)
+	f.want(0, "acme\t", "ops", "-in-doubt", "-all-namespaces", "-schema", schema)
 	f.flag = "postgres:host=127.0.0.1 port=1 user=x password=hidden"
 	if _, out, errs := f.call("ops"); strings.Contains(out+errs, "hidden") {
 		t.Error(out, errs)

@@ -24,14 +24,35 @@ func (e *env) find(ctx context.Context, id string) (middleware.Row, error) {
 	return row, err
 }
 
+// call is one that meant an operation.
+type call struct {
+	Run      string `json:"run"`
+	Turn     int    `json:"turn"` // 0: its loop has no count
+	Position int    `json:"position"`
+	ID       string `json:"call_id,omitempty"`
+	Tool     string `json:"tool"`
+	Claimed  bool   `json:"claimed,omitempty"` // it is the one that claimed the operation
+}
+
 func showVerb(fs *flag.FlagSet) action {
-	data := fs.Bool("show-data", false, "print arguments, result and downstream key too: they may hold personal data")
+	data := fs.Bool("show-data", false, "print arguments and result too: they may hold personal data")
 	return func(ctx context.Context, e *env, args []string) error {
 		row, err := e.find(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		o := operationOf(&row, *data)
+		o.Owner, o.Key = row.Owner, row.Key
+		calls, err := e.store.Calls(ctx, row.Operation)
+		if err != nil {
+			return err
+		}
+		for _, c := range calls {
+			o.Calls = append(o.Calls, call{
+				Run: c.Run, Turn: c.Turn, Position: c.Position, ID: c.CallID, Tool: c.Tool,
+				Claimed: c.Run == o.Run && c.Turn == o.Turn && c.Position == o.Position,
+			})
+		}
 		if err := e.approved(ctx, &o); err != nil {
 			return err
 		}
@@ -71,12 +92,19 @@ func (e *env) show(r *middleware.Row, o operation) {
 	line("state", state)
 	line("tool", o.Tool)
 	line("call", fmt.Sprintf("run %s, turn %d, position %d", o.Run, o.Turn, o.Position))
+	for _, c := range o.Calls {
+		if !c.Claimed {
+			line("meant by", fmt.Sprintf("run %s, turn %d, position %d: %s", c.Run, c.Turn, c.Position, c.Tool))
+		}
+	}
 	line("attempt", fmt.Sprint(o.Attempt))
+	line("owner", o.Owner)
 	line("created", o.Created)
 	line("since", o.Since)
 	line("done", o.DoneAt)
 	line("deadline", o.Deadline)
 	line("undoes", o.Undoes)
+	line("repeats", o.RepeatOf)
 	line("approved by", o.ApprovedBy)
 	line("approved", o.ApprovedAt)
 	line("reason", o.Reason)
@@ -86,8 +114,23 @@ func (e *env) show(r *middleware.Row, o operation) {
 		line("late result", "a result came that could not be stored: look at the provider for a second effect")
 	}
 	line("downstream key", o.Key)
-	line("arguments", o.Arguments)
-	line("result", o.Result)
+	line("generation", fmt.Sprint(o.Generation))
+	line("unreadable", o.Unreadable)
+	line("arguments", orSize(o.Arguments, len(r.Input)))
+	line("result", orSize(o.Result, len(r.Result)))
+	e.mend(r, o)
+}
+
+// orSize is how long a text is where it is not shown.
+func orSize(text string, bytes int) string {
+	if text == "" && bytes > 0 {
+		return fmt.Sprintf("(%d bytes: --show-data prints them)", bytes)
+	}
+	return text
+}
+
+// mend says how to settle an operation that needs it.
+func (e *env) mend(r *middleware.Row, o operation) {
 	if r.State != middleware.InDoubt && !o.Orphan && !o.Unknown {
 		return
 	}
