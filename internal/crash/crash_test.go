@@ -34,19 +34,43 @@ type length struct {
 	work time.Duration // from the open store on
 }
 
-// TestKilledAnywhereTheOutcomeIsExact kills TOOLONCE_KILLS processes: each point of each way to run, then at random times
-// by TOOLONCE_SEED. TOOLONCE_CELL names a cell, or the beginning of several, to be killed alone; TOOLONCE_TABLE names a
-// file for the table in Markdown.
+// TestKilledAnywhereTheOutcomeIsExact kills TOOLONCE_KILLS processes on each store: each point of each way to run, then at
+// random times by TOOLONCE_SEED. TOOLONCE_CELL names a cell, or the beginning of several on one store, to be killed alone;
+// TOOLONCE_TABLE names a file for the tables in Markdown.
 func TestKilledAnywhereTheOutcomeIsExact(t *testing.T) {
-	m := &matrix{t: t, dir: t.TempDir(), slots: make(chan struct{}, together), only: os.Getenv("TOOLONCE_CELL")}
+	only, told := os.Getenv("TOOLONCE_CELL"), false
+	tables := legend + "\n"
+	for _, store := range []string{onSQLite, onPostgres} {
+		if only != "" && !strings.HasPrefix(only, store+"/") {
+			continue
+		}
+		told = true
+		t.Run(store, func(t *testing.T) {
+			m := &matrix{t: t, dir: t.TempDir(), home: homeOf(t, store), settings: settingsOn(store), slots: make(chan struct{}, together), only: only}
+			tables += "\n" + m.kill()
+		})
+	}
+	if !told {
+		t.Fatalf("TOOLONCE_CELL=%q: there is no such store", only)
+	}
+	if file := os.Getenv("TOOLONCE_TABLE"); file != "" {
+		if err := os.WriteFile(file, []byte(tables), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// kill kills, and gives the table.
+func (m *matrix) kill() string {
+	t := m.t
 	m.seed = number(t, "TOOLONCE_SEED", 1)
 	kills := int(number(t, "TOOLONCE_KILLS", fewKills))
 	t.Logf("TOOLONCE_SEED=%d TOOLONCE_KILLS=%d", m.seed, kills)
 	m.count()
 	if t.Failed() {
-		return
+		return ""
 	}
-	byPoint, err := plan(m.counted)
+	byPoint, err := plan(m.settings, m.counted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +92,7 @@ func TestKilledAnywhereTheOutcomeIsExact(t *testing.T) {
 		}
 		m.tellAll(more)
 	}
-	m.print(byPoint)
+	return m.print(byPoint)
 }
 
 func number(t *testing.T, name string, otherwise uint64) uint64 {
@@ -85,12 +109,14 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 
 // matrix is all stories together.
 type matrix struct {
-	t       *testing.T
-	dir     string
-	seed    uint64
-	only    string
-	slots   chan struct{} // one for each story that keeps the machine busy
-	counted map[setting]count
+	t        *testing.T
+	dir      string
+	home     home
+	settings []setting
+	seed     uint64
+	only     string
+	slots    chan struct{} // one for each story that keeps the machine busy
+	counted  map[setting]count
 
 	mu       sync.Mutex
 	kills    int
@@ -118,7 +144,7 @@ func (m *matrix) story(c cell) (*story, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &story{cell: c, world: newWorld(dir), slots: m.slots}
+	s := &story{cell: c, world: newWorld(m.home(dir)), slots: m.slots}
 	return s, func() {
 		s.abandon()
 		_ = os.RemoveAll(dir)
@@ -128,7 +154,7 @@ func (m *matrix) story(c cell) (*story, func(), error) {
 // count runs each setting undisturbed, and once more with a kill behind the effect, and counts the writes.
 func (m *matrix) count() {
 	counted := map[setting]count{}
-	each(m, settings, func(w setting) {
+	each(m, m.settings, func(w setting) {
 		c, err := m.undisturbed(w)
 		if err == nil {
 			c.writesAfter, err = m.goneOn(w)
@@ -182,7 +208,7 @@ func (m *matrix) goneOn(w setting) (writes []string, err error) {
 	}
 	p.tell(command{Run: first, At: refundMade})
 	if _, err = p.await("here"); err == nil {
-		err = s.dies(p)
+		err = s.dies(m.t.Context(), p)
 	}
 	if err != nil {
 		return nil, err
@@ -199,7 +225,8 @@ func (m *matrix) goneOn(w setting) (writes []string, err error) {
 
 // atRandom is the nth cell that is killed at a random time.
 func (m *matrix) atRandom(n int) cell {
-	return cell{setting: settings[5*n%len(settings)], workers: []string{alone, sameRun, alone, sameKey}[n/len(settings)%4], random: n}
+	all := m.settings
+	return cell{setting: all[5*n%len(all)], workers: []string{alone, sameRun, alone, sameKey}[n/len(all)%4], random: n}
 }
 
 // onlyThose are the cells that were asked for.

@@ -14,6 +14,7 @@ type point struct {
 	letter    string // a to m as they are known for loops, "" for a write that is none of them
 	at        string
 	phase     phase
+	or        phase  // may be durable instead, "" for no other
 	then      string // where the process that goes on is killed, "" for nowhere
 	thenPhase phase
 }
@@ -26,15 +27,18 @@ const (
 	refundMade = "refund made"
 )
 
+// inTheTool is in its handler. One that is Local is in the store's transaction there, and where its refund is made.
+const inTheTool = "in the tool"
+
 // inMaking is in the opening of a store that is not there yet. Nobody can have it open then.
-const inMaking = "in the making of the file"
+const inMaking = "in the making of the store"
 
 // places are the points that are no write.
 var places = []point{
 	{letter: "a", at: "before request 1", phase: noTurn},
 	{letter: "j", at: "request 1 is sent", phase: noTurn},
 	{letter: "b", at: "answer 1 arrives", phase: noTurn},
-	{letter: "e", at: "in the tool", phase: claimed},
+	{letter: "e", at: inTheTool, phase: claimed},
 	{letter: "f", at: isLost, phase: claimed},
 	{letter: "f", at: lands, phase: effected},
 	{letter: "f", at: landsLate, phase: claimed},
@@ -67,20 +71,33 @@ var around = map[string]struct {
 	"found": {effected, saved, "", ""},
 }
 
+// stored is the phase where the effect, if it is Local, is only there with its result.
+func (s setting) stored(p phase) phase {
+	if s.Kind == local && p == effected {
+		return claimed
+	}
+	return p
+}
+
 // pointsOf are the points of a run, those where each way to run it is killed and those where some are.
-func pointsOf(kind string, writes, writesAfter []string) (full, some []point, err error) {
-	full = slices.Clone(places)
+func pointsOf(s setting, writes, writesAfter []string) (full, some []point, err error) {
+	for _, p := range places {
+		if s.Kind != local || !slices.Contains([]string{isLost, lands, landsLate}, p.at) {
+			p.phase = s.stored(p.phase)
+			full = append(full, p)
+		}
+	}
 	for _, w := range writes {
 		a, ok := around[w]
 		if !ok {
 			return nil, nil, fmt.Errorf("the run writes %q, of which nothing is known here: say in around what is durable before and after it", w)
 		}
-		full = append(full, point{letter: a.letterBefore, at: beforeIt + w, phase: a.before}, point{letter: a.letterAfter, at: afterIt + w, phase: a.after})
+		full = append(full, point{letter: a.letterBefore, at: beforeIt + w, phase: s.stored(a.before)}, point{letter: a.letterAfter, at: afterIt + w, phase: a.after})
 	}
-	some = append(some, point{letter: "k", at: inMaking, phase: noTurn, then: refundMade, thenPhase: effected})
-	for _, way := range []struct{ letter, at string }{{"k", checkpoint}, {"m", busy}, {"m", refused}} {
+	some = append(some, point{letter: "k", at: inMaking, phase: noTurn, then: refundMade, thenPhase: s.stored(effected)})
+	for _, way := range ways[s.Store] {
 		for _, w := range writes {
-			some = append(some, point{letter: way.letter, at: way.at + w, phase: around[w].before})
+			some = append(some, s.inside(point{letter: way.letter, at: way.at + w, phase: s.stored(around[w].before)}, w))
 		}
 	}
 	for _, w := range writesAfter {
@@ -92,16 +109,29 @@ func pointsOf(kind string, writes, writesAfter []string) (full, some []point, er
 		switch {
 		case w == "begin":
 			before, after = effected, effected
-		case w == "turn 2" && kind == "plain": // what it tells is the doubt
+		case w == "turn 2" && s.Kind == "plain": // what it tells is the doubt
 			before = effected
 		}
-		p := point{letter: "g", at: refundMade, phase: effected}
-		p.then, p.thenPhase = beforeIt+w, before
+		p := point{letter: "g", at: refundMade, phase: s.stored(effected)}
+		p.then, p.thenPhase = beforeIt+w, s.stored(before)
 		some = append(some, p)
-		p.then, p.thenPhase = afterIt+w, after
+		p.then, p.thenPhase = afterIt+w, s.stored(after)
 		some = append(some, p)
 	}
 	return full, some, nil
+}
+
+// inside is a point in the middle of a write. A server goes on with what it was sent before the kill, but for a transaction
+// that stays open.
+func (s setting) inside(p point, write string) point {
+	switch after := around[write].after; {
+	case s.Store != onPostgres, s.Kind == local && write == "complete":
+	case s.Stream: // it is sent at once
+		p.phase = after
+	default: // or the server is asked about it before
+		p.or = after
+	}
+	return p
 }
 
 func (p point) name() string {
@@ -122,8 +152,9 @@ func (p point) kills() int {
 }
 
 // locks reports that nobody else can write while the process is there.
-func (p point) locks() bool {
-	return strings.HasPrefix(p.at, checkpoint) || strings.HasPrefix(p.at, busy)
+func (c cell) locks() bool {
+	inside := c.Store == onSQLite && c.Kind == local && (c.at == inTheTool || c.at == refundMade)
+	return inside || strings.HasPrefix(c.at, checkpoint) || strings.HasPrefix(c.at, busy)
 }
 
 // begun reports that the run is the process's there.
@@ -137,28 +168,36 @@ func (p point) atStop() phase {
 	return p.phase
 }
 
-// settings are all ways to do a run.
-var settings = func() (all []setting) {
+// settingsOn are all ways to do a run on a store.
+func settingsOn(store string) (all []setting) {
 	for _, kind := range kinds {
 		for _, api := range []string{"chat", "responses"} {
-			all = append(all, setting{kind, api, false}, setting{kind, api, true})
+			all = append(all, setting{store, kind, api, false}, setting{store, kind, api, true})
 		}
 	}
 	return all
-}()
+}
 
-var kinds = []string{"keyed", "lookup", "plain"}
+const local = "local"
+
+var kinds = []string{"keyed", "lookup", "plain", local}
+
+// ways are those of the stores to end in the middle of a write.
+var ways = map[string][]struct{ letter, at string }{
+	onSQLite:   {{"k", checkpoint}, {"m", busy}, {"m", refused}},
+	onPostgres: {{"m", busy}},
+}
 
 // plan are the cells of all points, those of each point together. At each point each setting is killed alone and with a
 // second process, which takes turns at wanting the same run and at asking for the same refund in another one; at those that
 // are the store's alone and at second kills, each kind of provider is killed alone once and, where that can be, with a
 // second process once.
-func plan(counted map[setting]count) ([][]cell, error) {
+func plan(settings []setting, counted map[setting]count) ([][]cell, error) {
 	var cells [][]cell
 	at := map[string]int{} // where the cells of a point are
 	both := []string{sameRun, sameKey}
 	for i, s := range settings {
-		full, some, err := pointsOf(s.Kind, counted[s].writes, counted[s].writesAfter)
+		full, some, err := pointsOf(s, counted[s].writes, counted[s].writesAfter)
 		if err != nil {
 			return nil, err
 		}
@@ -175,7 +214,7 @@ func plan(counted map[setting]count) ([][]cell, error) {
 			if j < len(full) || (i+j)%4 == 0 {
 				cells[n] = append(cells[n], cell{setting: s, point: p, workers: alone})
 			}
-			if j < len(full) || (i+j)%4 == 2 && p.at != inMaking {
+			if j < len(full) || (i+j)%4 == 3 && p.at != inMaking { // another API, and whole where the other is streamed
 				cells[n] = append(cells[n], cell{setting: s, point: p, workers: with})
 			}
 		}

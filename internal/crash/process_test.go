@@ -5,7 +5,6 @@ package crash_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,8 +37,8 @@ type process struct {
 	landing  sync.Once
 
 	mu   sync.Mutex
-	stop string  // where it is to be held
-	lock *sql.DB // holds the store's write lock
+	stop string    // where it is to be held
+	lock io.Closer // of the store
 }
 
 // event is what a process does: "next" when it wants a command, "begun", "waits", or "here" where it is to stop.
@@ -62,7 +61,7 @@ func (s *story) start(ctx context.Context) (*process, error) {
 	mux.HandleFunc("GET /refunds", p.refunds)
 	mux.Handle("/"+p.name+"/v1/", s.model)
 	p.server = httptest.NewServer(mux)
-	text, err := json.Marshal(job{DB: s.db(), URL: p.server.URL, Model: p.server.URL + "/" + p.name + "/v1", setting: s.setting})
+	text, err := json.Marshal(job{DB: fmt.Sprint(s.db), Name: p.name, URL: p.server.URL, Model: p.server.URL + "/" + p.name + "/v1", setting: s.setting})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +89,9 @@ func (s *story) opened(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	p.tell(command{})
-	_, err = p.await("next")
+	if _, err = p.await("next"); err == nil {
+		err = s.db.opened(ctx, p.name)
+	}
 	return p, err
 }
 
@@ -150,7 +151,7 @@ func (p *process) leave() error {
 
 // kill ends the process by SIGKILL. When it returns, all that the process has sent has arrived, but for a refund that
 // lands late. It is false where the process had come to its end before.
-func (p *process) kill() (bool, error) {
+func (p *process) kill(ctx context.Context) (bool, error) {
 	open := p.s.quiet(p)
 	defer open()
 	_ = p.cmd.Process.Kill() // how it has ended tells
@@ -165,6 +166,9 @@ func (p *process) kill() (bool, error) {
 	}
 	if !late {
 		p.land()
+	}
+	if err := p.s.db.ended(ctx, p.name); err != nil {
+		return true, err
 	}
 	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signal() == syscall.SIGKILL {
 		return true, nil
@@ -221,15 +225,12 @@ func (p *process) control(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keepLock takes the store's write lock until the process has gone.
+// keepLock takes a lock of the store until the process has gone.
 func (p *process) keepLock(ctx context.Context) error {
-	db, err := connect(p.s.db(), patience)
-	if err == nil {
-		_, err = db.ExecContext(ctx, "BEGIN IMMEDIATE")
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lock = db
+	lock, err := p.s.db.lock(ctx, p.stop == inMaking)
+	p.lock = lock
 	return err
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
-	"github.com/toolonce/toolonce/sqlitestore"
 )
 
 // cell is one way to kill a run.
@@ -41,7 +40,7 @@ func (c cell) String() string {
 	if c.Stream {
 		stream = "stream"
 	}
-	return fmt.Sprintf("%s/%s/%s/%s/%s", what, c.Kind, c.API, stream, c.workers)
+	return fmt.Sprintf("%s/%s/%s/%s/%s/%s", c.Store, what, c.Kind, c.API, stream, c.workers)
 }
 
 // story is a cell as it happens once.
@@ -126,7 +125,7 @@ func (s *story) tell(ctx context.Context) (err error) {
 
 // goOn ends the run in a process, which asks the model for nothing that is stored.
 func (s *story) goOn(ctx context.Context, p *process, f fact, want pair, effects int) error {
-	before := len(s.asked(p, first))
+	before, requests := f, len(s.asked(p, first))
 	said, err := p.do(first)
 	if err != nil {
 		return err
@@ -134,8 +133,11 @@ func (s *story) goOn(ctx context.Context, p *process, f fact, want pair, effects
 	if err := inTime(want, f, nil); err != nil {
 		return err
 	}
+	if f, err = s.look(ctx); err != nil {
+		return err
+	}
 	r := &s.result
-	r.wanted, r.seen, r.finished = effects, s.effects(""), said.Text == answer
+	r.wanted, r.seen, r.finished = effects, s.made(f), said.Text == answer
 	if len(said.Verdicts) > 0 {
 		r.verdict = said.Verdicts[0]
 	}
@@ -146,20 +148,28 @@ func (s *story) goOn(ctx context.Context, p *process, f fact, want pair, effects
 		return fmt.Errorf("%d effects when the run had ended, want %d", r.seen, effects)
 	}
 	var turns []int
-	for t := f.turns + 1; t <= len(want)+1; t++ {
+	for t := before.turns + 1; t <= len(want)+1; t++ {
 		turns = append(turns, t)
 	}
-	if asked := s.asked(p, first)[before:]; !slices.Equal(turns, asked) {
+	if asked := s.asked(p, first)[requests:]; !slices.Equal(turns, asked) {
 		return fmt.Errorf("the process that went on asked the model for turns %v, want %v", asked, turns)
 	}
 	state := middleware.Done
 	if want[0] == registry.OutcomeUnknown {
 		state = middleware.InDoubt
 	}
-	if f, err = s.look(ctx); err == nil && (!f.finished || f.operations != 1 || f.state != string(state)) {
+	if !f.finished || f.operations != 1 || f.state != string(state) {
 		err = fmt.Errorf("when the run had ended, %+v was stored, want it finished and one operation that is %s", f, state)
 	}
 	return err
+}
+
+// made are the refunds, those at the provider or those that are Local.
+func (s *story) made(f fact) int {
+	if s.Kind == local {
+		return f.refunds
+	}
+	return s.effects("")
 }
 
 // inTime is errSlow where a doubt was to be met before its deadline, and was not.
@@ -214,7 +224,7 @@ func (s *story) wait(until time.Time) {
 
 // person settles the operation as the command does. early is when this must be allowed at the earliest, zero for now.
 func (s *story) person(ctx context.Context, happened bool, early time.Time) (err error) {
-	store, err := sqlitestore.Open(s.db(), &sqlitestore.Options{MustExist: true})
+	store, err := s.db.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -260,12 +270,12 @@ func (s *story) end(ctx context.Context, want pair) error {
 		}
 	}
 	f, err := s.look(ctx)
-	switch n := s.effects(""); {
+	switch n := s.made(f); {
 	case err != nil:
 		return err
 	case n != 1:
 		return fmt.Errorf("%d effects in the end, want 1", n)
-	case len(s.keys) != 1 || s.keys[""]:
+	case s.Kind != local && (len(s.keys) != 1 || s.keys[""]):
 		return fmt.Errorf("refunds came with %d keys, want one that is not empty", len(s.keys))
 	case !f.finished || f.operations != 1 || f.state != string(middleware.Done):
 		return fmt.Errorf("stored in the end: %+v", f)

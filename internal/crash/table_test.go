@@ -4,7 +4,6 @@ package crash_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -68,10 +67,11 @@ func (t *tally) String() string {
 
 const legend = "Each cell: kills: refunds made / wanted when the run had ended, what it was told of its refund and how often, runs " +
 	"finished / wanted; and where it was told that nobody knows, how many were settled then, and the refunds made / wanted after that. " +
-	"Half of the kills of each cell had a second process on the same store: one that wanted the same run (l), or a run with the same refund."
+	"Half of the kills of each cell had a second process on the same store: one that wanted the same run (l), or a run with the same refund. " +
+	"A local tool makes its effect in the store's own transaction."
 
-// print prints the table.
-func (m *matrix) print(byPoint [][]cell) {
+// print prints the table, and gives it in Markdown.
+func (m *matrix) print(byPoint [][]cell) string {
 	var rows []string
 	for _, cells := range byPoint {
 		rows = append(rows, cells[0].label())
@@ -97,7 +97,8 @@ func (m *matrix) print(byPoint [][]cell) {
 		_, _ = fmt.Fprintln(w, strings.Join(columns, "\t"))
 		_, _ = fmt.Fprintf(&markdown, "| %s |\n", strings.Join(columns, " | "))
 	}
-	line(append([]string{"killed"}, kinds...)...)
+	store := m.settings[0].Store
+	line(append([]string{"killed on " + store}, kinds...)...)
 	_, _ = fmt.Fprintf(&markdown, "|%s\n", strings.Repeat(" --- |", len(kinds)+1))
 	for _, r := range rows {
 		columns := []string{r}
@@ -109,11 +110,7 @@ func (m *matrix) print(byPoint [][]cell) {
 		}
 	}
 	_ = w.Flush() // to memory
-	sum := fmt.Sprintf("kills=%d cells=%d differences=%d", m.kills, len(cells), differences)
+	sum := fmt.Sprintf("store=%s kills=%d cells=%d differences=%d", store, m.kills, len(cells), differences)
 	m.t.Logf("%s\n\n%s\nseed=%d, tried again: %d that had ended before their kill, %d that were too slow\n%s", legend, text.String(), m.seed, m.missed, m.slow, sum)
-	if file := os.Getenv("TOOLONCE_TABLE"); file != "" {
-		if err := os.WriteFile(file, []byte(legend+"\n\n"+markdown.String()+"\n"+sum+"\n"), 0o644); err != nil {
-			m.t.Error(err)
-		}
-	}
+	return markdown.String() + "\n" + sum + "\n"
 }

@@ -50,6 +50,7 @@ var demands = map[phase]map[string]demand{
 	noTurn:  {anyKind: {doneHere, doneHere, doneByOthers, 1}},
 	unbegun: {anyKind: {doneHere, doneHere, doneByOthers, 1}},
 	claimed: {
+		local:    {doneHere, doneByOthers, doneBefore, 1},
 		"keyed":  {doneHere, doneByOthers, doneBefore, 1},
 		"lookup": {inDoubt, inDoubt, inDoubt, 0}, // before the deadline absence proves nothing
 		"plain":  {inDoubt, inDoubt, inDoubt, 0},
@@ -75,7 +76,7 @@ func demanded(p phase, kind string) (demand, error) {
 	return demand{}, fmt.Errorf("nothing is demanded of phase %q", p)
 }
 
-// fact is what a store's file says of the run, and of the operation.
+// fact is what a store says of the run, and of the operation.
 type fact struct {
 	turns      int
 	finished   bool
@@ -85,6 +86,7 @@ type fact struct {
 	attempt    int
 	deadline   int64  // nanoseconds
 	settledBy  string // the person
+	refunds    int    // that are Local
 }
 
 // phase is that of the run that was killed. effects are those of its process.

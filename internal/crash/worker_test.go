@@ -25,12 +25,12 @@ import (
 	"github.com/toolonce/toolonce/agent/journal"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
-	"github.com/toolonce/toolonce/sqlitestore"
 )
 
 // job is what a process is started with.
 type job struct {
-	DB    string // the store's file
+	DB    string // the store's place
+	Name  string // of the process
 	URL   string // of the server that its parent keeps for it: commands, and the provider
 	Model string // its address there
 	setting
@@ -38,7 +38,8 @@ type job struct {
 
 // setting is how a run is done.
 type setting struct {
-	Kind   string // of the provider: keyed, lookup or plain
+	Store  string
+	Kind   string // of the provider: keyed, lookup or plain; or local, where the effect is in the store's own transaction
 	API    string // chat or responses
 	Stream bool
 }
@@ -89,7 +90,8 @@ func fail(err error) {
 // worker is a process that runs what it is told to.
 type worker struct {
 	job
-	stop   string   // where
+	place
+	stop   string   // where it does
 	writes []string // of the run, the writes of one are never at the same time
 }
 
@@ -98,10 +100,11 @@ func (w *worker) work() error {
 	if err != nil {
 		return err
 	}
+	w.place = placeOf(w.job)
 	if w.stop = c.At; w.stop == inMaking {
-		return w.making(context.Background())
+		return w.making(context.Background(), w)
 	}
-	store, err := sqlitestore.Open(w.DB, nil)
+	store, err := w.open(context.Background())
 	if err != nil {
 		return err
 	}
@@ -190,13 +193,15 @@ type lookInput struct {
 func (w *worker) tools() *registry.Registry {
 	tools := registry.New()
 	refund := registry.Tool[refundInput, refunded]{
-		Name: "issue_refund", Description: "Refund an order.", Effect: registry.NonIdempotentWrite, Timeout: timeout, Run: w.refund,
+		Name: "issue_refund", Description: "Refund an order.", Effect: registry.NonIdempotentWrite, Timeout: timeout, Run: w.issue,
 	}
 	switch w.Kind {
 	case "keyed":
 		refund.Recovery = registry.Rerun
 	case "lookup":
 		refund.Lookup = w.lookup
+	case local:
+		refund.Local = true
 	}
 	registry.Add(tools, refund)
 	registry.Add(tools, registry.Tool[lookInput, string]{
@@ -232,8 +237,13 @@ func (w *worker) payments(ctx context.Context, method, query string, body any, t
 	return json.NewDecoder(res.Body).Decode(to)
 }
 
-func (w *worker) refund(ctx context.Context, in refundInput) (out refunded, err error) {
-	w.at("in the tool")
+func (w *worker) issue(ctx context.Context, in refundInput) (out refunded, err error) {
+	w.at(inTheTool)
+	if w.Kind == local {
+		err := w.refund(ctx, in.Order)
+		w.at(refundMade)
+		return refunded{"re_1"}, err
+	}
 	return out, w.payments(ctx, http.MethodPost, "", in, &out)
 }
 

@@ -4,13 +4,8 @@ package crash_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,9 +24,9 @@ const (
 	last  = "run-3"
 )
 
-// world is what outlives the processes of a story: the store's file, the provider and the model.
+// world is what outlives the processes of a story: the store's database, the provider and the model.
 type world struct {
-	dir   string
+	db    database
 	model *transcript.Server
 
 	mu        sync.Mutex
@@ -62,8 +57,8 @@ var steps = transcript.Steps(
 	transcript.Step{Text: answer},
 )
 
-func newWorld(dir string) *world {
-	w := &world{dir: dir, keys: map[string]bool{}, calm: make(chan struct{})}
+func newWorld(db database) *world {
+	w := &world{db: db, keys: map[string]bool{}, calm: make(chan struct{})}
 	close(w.calm)
 	w.model = transcript.NewServer(func(r transcript.Request) transcript.Step {
 		if p := w.process(r.Path); p != nil {
@@ -73,8 +68,6 @@ func newWorld(dir string) *world {
 	}, nil)
 	return w
 }
-
-func (w *world) db() string { return filepath.Join(w.dir, "once.db") }
 
 // process is the one that has sent a request to the model.
 func (w *world) process(path string) *process {
@@ -196,34 +189,8 @@ func statusOf(content string) registry.Verdict {
 	return e.Status
 }
 
-// look reads what is stored. While somebody has the file open it is as that process sees it; a commit that a kill has cut
-// off may be there or not. Where nobody has, a copy is read: whoever opens the file next must find it as the kill has left it.
-func (w *world) look(ctx context.Context) (f fact, err error) {
-	path := w.db()
-	if !w.open() {
-		dir, err := os.MkdirTemp(w.dir, "copy")
-		if err != nil {
-			return f, err
-		}
-		defer func() { _ = os.RemoveAll(dir) }() // it goes with the story
-		path = filepath.Join(dir, "once.db")
-		for _, end := range []string{"", "-wal"} {
-			b, err := os.ReadFile(w.db() + end)
-			if err == nil {
-				err = os.WriteFile(path+end, b, 0o600)
-			}
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return f, err
-			}
-		}
-	}
-	db, err := connect(path, patience)
-	if err != nil {
-		return f, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return read(ctx, db)
-}
+// look reads what is stored.
+func (w *world) look(ctx context.Context) (fact, error) { return w.db.look(ctx, w.open()) }
 
 // open reports whether a process may have the store open.
 func (w *world) open() bool {
@@ -235,26 +202,4 @@ func (w *world) open() bool {
 			return true
 		}
 	})
-}
-
-func read(ctx context.Context, db *sql.DB) (f fact, err error) {
-	var sound string
-	var tables int
-	if err := db.QueryRowContext(ctx, "PRAGMA integrity_check").Scan(&sound); err != nil {
-		return f, err
-	}
-	if sound != "ok" {
-		return f, fmt.Errorf("the store is damaged: %s", sound)
-	}
-	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables == 0 {
-		return f, err
-	}
-	err = db.QueryRowContext(ctx, `SELECT coalesce(max(turns.number), 0), coalesce(max(runs.finished), 0)
-		FROM runs LEFT JOIN turns ON turns.run = runs.id WHERE runs.run = ?`, first).Scan(&f.turns, &f.finished)
-	if err == nil {
-		err = db.QueryRowContext(ctx, `SELECT count(*), coalesce(max(state), ''), coalesce(max(run), ''), coalesce(max(attempt), 0),
-			coalesce(max(deadline), 0), coalesce(max(settled_by), '') FROM operations`).Scan(
-			&f.operations, &f.state, &f.claimer, &f.attempt, &f.deadline, &f.settledBy)
-	}
-	return f, err
 }

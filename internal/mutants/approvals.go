@@ -70,7 +70,7 @@ func storeApprovals() []mutant {
 		},
 		{
 			name: "sqlite: approval: spent by whoever asks, and not looked at", breaks: "What was never approved, or for another call, runs.",
-			file: "sqlitestore/claiming.go", old: "c.Input, c.Approval, operationOf(n.r.id))\n\treturn changed == 1, err", new: "c.Input, c.Approval, operationOf(n.r.id))\n\treturn changed <= 1, err",
+			file: "sqlitestore/claiming.go", old: "c.Approval, operationOf(n.r.id))\n\treturn changed == 1, err", new: "c.Approval, operationOf(n.r.id))\n\treturn changed <= 1, err",
 			caught: storeLedger + "approval/is not spent where there is none",
 		},
 		{
@@ -86,7 +86,7 @@ func storeApprovals() []mutant {
 		{
 			name: "sqlite: approval: date not compared", breaks: "An approval of last week is spent today.",
 			file: file, old: "AND state = 'approved' AND ` + equalCall + ` AND ` + bound", new: "AND state = 'approved' AND ` + equalCall + ` AND turn = +?5 AND position = +?6 AND identity = +?7\n" +
-				"\t\tAND generation = +?8 AND (1 OR expires > +?9) AND input IS +?10`",
+				"\t\tAND generation = +?8 AND (1 OR expires > +?9) AND digest IS +?10`",
 			caught: storeLedger + "approval/is not spent where it has expired",
 		},
 		{
@@ -107,7 +107,7 @@ func storeApprovals() []mutant {
 	}
 	for binding, old := range map[string]string{
 		"run": "`namespace = +?1 AND run = +?2 AND tool", "turn": "`turn = +?5", "position": "position = +?6", "tool": "tool = +?3",
-		"fingerprint": "fingerprint = +?4", "identity": "identity = +?7", "generation": "generation = +?8", "input": "input IS +?10",
+		"fingerprint": "fingerprint = +?4", "identity": "identity = +?7", "generation": "generation = +?8", "input": "digest IS +?10",
 	} {
 		replaced := "(1 OR " + old + ")"
 		switch binding {

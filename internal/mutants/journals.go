@@ -9,12 +9,12 @@ const (
 var journals = []mutant{
 	{
 		name: "memory: run taken from the living", breaks: "Two processes go on with one run, and its calls are made twice.",
-		file: memoryRuns, old: "!r.owner.gone && (r.owner != j.owner || j.owner.held[r.Token]):", new: "!r.owner.gone && r.owner == j.owner && j.owner.held[r.Token]:",
+		file: memoryRuns, old: "!r.owner.gone && (r.owner != j.owner || j", new: "!r.owner.gone && (r.owner == j.owner && j",
 		caught: memoryJournal + "take/not while the owner lives",
 	},
 	{
 		name: "memory: run taken twice in one process", breaks: "Two requests with one run id both go on with it.",
-		file: memoryRuns, old: "(r.owner != j.owner || j.owner.held[r.Token]):", new: "r.owner != j.owner:",
+		file: memoryRuns, old: "(r.owner != j.owner || j.owner", new: "(r.owner != j.owner || false && j.owner",
 		caught: memoryJournal + "take/not while another call of this process has it",
 	},
 	{
@@ -55,7 +55,7 @@ var journals = []mutant{
 	{
 		name: "memory: journal: namespace left out", breaks: "A tenant reads another tenant's run.",
 		file: memoryRuns, old: "id := memoryID{j.namespace, s.Run.ID}", new: "id := memoryID{\"\", s.Run.ID}",
-		more:   []edit{{memoryRuns, "j.runs[memoryID{j.namespace, run}]", "j.runs[memoryID{\"\", run}]"}},
+		more:   []edit{{memoryRuns, "r, err := j.runs[memoryID{j.namespace, run}]", "r, err := j.runs[memoryID{\"\", run}]"}},
 		caught: memoryJournal + "namespaces/runs of one are unknown in another",
 	},
 	{
@@ -65,7 +65,7 @@ var journals = []mutant{
 	},
 	{
 		name: "sqlite: run taken twice in one process", breaks: "Two requests with one run id both go on with it.",
-		file: storeRuns, old: "held.Load(r.Token); held {", new: "held.Load(r.Token); held && false {",
+		file: storeRuns, old: "); held {", new: "); held && false {",
 		caught: storeJournal + "take/not while another call of this process has it",
 	},
 	{

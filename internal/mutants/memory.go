@@ -6,6 +6,8 @@ const (
 	storeLedger   = "./sqlitestore TestStoreKeepsTheContractOfALedger/"
 	memoryJournal = "./agent/journal/journaltest TestMemoryJournalKeepsTheContract/"
 	storeJournal  = "./sqlitestore TestStoreKeepsTheContractOfAJournal/"
+	pgLedger      = "./pgstore TestStoreKeepsTheContractOfALedger/"
+	pgJournal     = "./pgstore TestStoreKeepsTheContractOfAJournal/"
 )
 
 const memory = "middleware/memory.go"

@@ -31,7 +31,7 @@ type edit struct{ file, old, new string }
 func all() []mutant {
 	return slices.Concat(
 		memoryClaims, memorySteps, memoryApprovals(), storeClaims, storeSteps, storeApprovals(),
-		journals, guardCalls, guardOutcomes, guardAnswers, callsAndRequests, loops,
+		journals, postgres(), guardCalls, guardOutcomes, guardAnswers, callsAndRequests, loops,
 	)
 }
 

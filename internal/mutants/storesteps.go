@@ -186,7 +186,7 @@ var storeSteps = []mutant{
 	},
 	{
 		name: "sqlite: undo in one statement releases nothing", breaks: "What was cancelled cannot be booked again.",
-		file: storeChange, old: "s+` AND undoes IS NULL`+returning", new: "s+returning",
+		file: storeChange, old: "s + ` AND undoes IS NULL` + returning", new: "s + returning",
 		caught: storeLedger + "undo/complete releases what is undone, at once",
 	},
 	{

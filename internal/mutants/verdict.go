@@ -63,7 +63,7 @@ func (m *mutant) escapes(r report) string {
 }
 
 // brokenQuery is what a mutant must not come to whose SQL was changed: any test would catch it.
-var brokenQuery = regexp.MustCompile(`SQL logic error|syntax error|no such column|sql: expected \d+ arguments|ON CONFLICT clause does not match`)
+var brokenQuery = regexp.MustCompile(`SQL logic error|syntax error|no such column|sql: expected \d+ arguments|SQLSTATE 42|SQLSTATE 08P01|mismatched param and argument count|ON CONFLICT clause does not match`)
 
 // passes reports whether all tests that are to catch a mutant pass on the code as it is.
 func passes(ctx context.Context, all []mutant) error {
