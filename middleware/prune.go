@@ -23,6 +23,8 @@ type PruneReport struct {
 	Identities int
 	// Approvals are questions that were answered or have expired.
 	Approvals int
+	// Runs are those whose turns and outputs have gone. That they were finished is still known.
+	Runs int
 	// Needed are the operations whose time is over but which stay whole: a call of an unfinished run means them, and what the
 	// model was told about it is not stored.
 	Needed int
@@ -42,7 +44,9 @@ type PruneReport struct {
 //     stored output.
 //  5. An approval goes when registry.DefaultRetain has passed since it expired, whatever was answered, but for one of an
 //     unfinished run.
-//  6. Each row goes by its id, in a statement that checks state and dates once more. The work is done in short batches,
+//  6. Where the store is a journal too, the turns and outputs of a finished run go when registry.DefaultRetain has passed since
+//     it was begun. Begin is journal.ErrForgotten then.
+//  7. Each row goes by its id, in a statement that checks state and dates once more. The work is done in short batches,
 //     between which other callers have their turn; where ctx ends, what was done until then stays and the error is that of ctx.
 type Pruner interface {
 	Prune(ctx context.Context, opts PruneOptions) (PruneReport, error)

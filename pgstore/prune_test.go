@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,7 @@ func (p place) ago(tb testing.TB, days int) {
 			done_at = done_at - $1 * interval '1 day', expires = expires - $1 * interval '1 day', deadline = deadline - $1 * interval '1 day'`,
 		`UPDATE @aliases SET operation = operation - ($1::bigint * 86400000) * 2097152`,
 		`UPDATE @approvals SET expires = expires - $1::bigint * interval '1 day'`,
+		`UPDATE @runs SET created = created - $1::bigint * interval '1 day'`,
 		`UPDATE @pruned SET below = below - ($1::bigint * 86400000) * 2097152`,
 	} {
 		statement(tb, p.dsn, strings.ReplaceAll(query, "@", quoted(p.schema)+"."), days)
@@ -211,5 +213,38 @@ func TestNoAliasIsLeftOfWhatHasGone(t *testing.T) {
 	prune(t, s, 0, 1, 0)
 	if n := count(t, p, "aliases"); n != 4 {
 		t.Errorf("%d aliases are left, want 4", n)
+	}
+}
+
+func TestWhatWasSaidInAFinishedRunGoesNinetyDaysAfterItsBeginning(t *testing.T) {
+	p := fresh(t)
+	s := p.open(t)
+	other := s.Namespace("other")
+	for run, final := range map[string]bool{"finished": true, "going on": false} {
+		for _, s := range []*pgstore.Store{s, other} {
+			r := begun(t, s, run)
+			_, err := s.Append(t.Context(), journal.Entry{Run: run, Token: r.Token, Turn: journal.Turn{Number: 1, Answer: []byte(`{}`)}, Final: final})
+			check(t, err)
+			if !final {
+				check(t, s.Leave(t.Context(), journal.Leaving{Run: run, Token: r.Token}))
+			}
+		}
+	}
+	for _, c := range []struct{ days, gone int }{{89, 0}, {2, 1}, {1, 0}} {
+		p.ago(t, c.days)
+		for _, dry := range []bool{true, false} {
+			if r, err := s.Prune(t.Context(), middleware.PruneOptions{DryRun: dry}); err != nil || r.Runs != c.gone {
+				t.Errorf("%d more days: %d have gone (dry %v), want %d, %v", c.days, r.Runs, dry, c.gone, err)
+			}
+		}
+	}
+	if _, err := s.Begin(t.Context(), aStart("finished")); !errors.Is(err, journal.ErrForgotten) {
+		t.Errorf("the run that was forgotten is begun with %v", err)
+	}
+	if r := begun(t, other, "finished"); !r.Finished || len(r.Turns) != 1 {
+		t.Errorf("another tenant's: %+v", r)
+	}
+	if r := begun(t, s, "going on"); len(r.Turns) != 1 {
+		t.Errorf("the one that is not finished: %+v", r)
 	}
 }

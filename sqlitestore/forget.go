@@ -148,19 +148,19 @@ func (f *forgetting) erase(x *tx, b *beginning, args []any) error {
 	return err
 }
 
-// empty has the write-ahead log moved into the file and cut to nothing.
+// empty has the write-ahead log moved into the file and cut to nothing. Between two tries other writes have their turn.
 func (w *writer) empty(ctx context.Context) error {
-	return w.alone(ctx, func(x *tx) error {
-		for until := time.Now().Add(w.timeout); ; {
-			var busy bool
-			if _, err := x.one("PRAGMA wal_checkpoint(TRUNCATE)", []any{&busy, new(int), new(int)}); err != nil && !errors.Is(kindOf(err), ErrBusy) {
-				return err
-			} else if err == nil && !busy {
-				return nil
-			}
-			if time.Now().After(until) {
-				return fmt.Errorf("the run is forgotten, but somebody reads an older state and the write-ahead log still has what was erased: forget it again when they have ended: %w", ErrBusy)
-			}
+	for until := time.Now().Add(w.timeout); ; {
+		var busy bool
+		err := w.alone(ctx, func(x *tx) error {
+			_, err := x.one("PRAGMA wal_checkpoint(TRUNCATE)", []any{&busy, new(int), new(int)})
+			return err
+		})
+		switch waits := errors.Is(kindOf(err), ErrBusy) || err == nil && busy; {
+		case !waits:
+			return err
+		case time.Now().After(until):
+			return fmt.Errorf("the run is forgotten, but somebody reads an older state and the write-ahead log still has what was erased: forget it again when they have ended: %w", ErrBusy)
 		}
-	})
+	}
 }

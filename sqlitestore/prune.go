@@ -75,6 +75,9 @@ func (s *Store) Prune(ctx context.Context, opts middleware.PruneOptions) (middle
 	if err == nil {
 		err = p.approvals(ctx)
 	}
+	if err == nil {
+		err = p.runs(ctx)
+	}
 	return p.report, s.f.wrap("pruning", err)
 }
 

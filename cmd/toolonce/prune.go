@@ -18,6 +18,7 @@ type pruned struct {
 	Contents   int    `json:"contents"`
 	Identities int    `json:"identities"`
 	Approvals  int    `json:"approvals"`
+	Runs       int    `json:"runs"`
 	Needed     int    `json:"needed"`
 	Oldest     string `json:"oldest_content,omitempty"`
 }
@@ -67,7 +68,7 @@ func (e *env) prune(ctx context.Context, namespace string, label bool, opts midd
 	wipe := func() {}
 	if terminal(e.out) && !e.json {
 		opts.Progress = func(r middleware.PruneReport) {
-			e.printf("\r%d contents, %d operations, %d approvals …", r.Contents, r.Identities, r.Approvals)
+			e.printf("\r%d contents, %d operations, %d approvals, %d runs …", r.Contents, r.Identities, r.Approvals, r.Runs)
 		}
 		wipe = func() { e.printf("\r%80s\r", "") }
 	}
@@ -75,7 +76,7 @@ func (e *env) prune(ctx context.Context, namespace string, label bool, opts midd
 	wipe()
 	if e.json {
 		return errors.Join(err, e.printJSON(pruned{
-			Namespace: namespace, DryRun: opts.DryRun, Contents: r.Contents, Identities: r.Identities, Approvals: r.Approvals,
+			Namespace: namespace, DryRun: opts.DryRun, Contents: r.Contents, Identities: r.Identities, Approvals: r.Approvals, Runs: r.Runs,
 			Needed: r.Needed, Oldest: stamp(r.Oldest),
 		}))
 	}
@@ -86,7 +87,8 @@ func (e *env) prune(ctx context.Context, namespace string, label bool, opts midd
 	if opts.DryRun {
 		verb = "would be forgotten"
 	}
-	e.printf("%s: input and result of %d operations, %d operations altogether, %d approvals\n", verb, r.Contents, r.Identities, r.Approvals)
+	e.printf("%s: input and result of %d operations, %d operations altogether, %d approvals, the words of %d runs\n",
+		verb, r.Contents, r.Identities, r.Approvals, r.Runs)
 	if r.Needed > 0 {
 		e.printf("kept: %d operations whose time is over, but which a run that is not finished may ask for\n", r.Needed)
 	}

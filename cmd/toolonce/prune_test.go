@@ -81,7 +81,7 @@ func TestPruneWorksOnPostgreSQL(t *testing.T) {
 func (f *fixture) checkPruned() {
 	f.t.Helper()
 	const hint = "nothing was changed: say -yes to do it\n"
-	const dry = "would be forgotten: input and result of 1 operations, 1 operations altogether, 0 approvals\n"
+	const dry = "would be forgotten: input and result of 1 operations, 1 operations altogether, 0 approvals, the words of 0 runs\n"
 	sure := []string{"-yes", "--by", "ann", "--why", "every night"}
 	for range 2 {
 		f.pruned(dry + hint)
@@ -92,8 +92,8 @@ func (f *fixture) checkPruned() {
 	if out, err := f.prune("-older-than", "1h"); err != nil || !strings.Contains(out, "of 0 operations, 0 operations") || !strings.Contains(out, "kept: the oldest content is of 20") {
 		f.t.Error(out, err)
 	}
-	f.pruned("forgotten: input and result of 1 operations, 1 operations altogether, 0 approvals\n", sure...)
-	f.pruned("forgotten: input and result of 0 operations, 0 operations altogether, 0 approvals\n", sure...)
+	f.pruned("forgotten: input and result of 1 operations, 1 operations altogether, 0 approvals, the words of 0 runs\n", sure...)
+	f.pruned("forgotten: input and result of 0 operations, 0 operations altogether, 0 approvals, the words of 0 runs\n", sure...)
 	out, err := f.prune(append(sure, "-all-namespaces", "-json")...)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var got pruned

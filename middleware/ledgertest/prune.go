@@ -28,12 +28,12 @@ func pruneCases() []Case {
 		{"prune/a late row stays", "Pruner, 2", check(pruneLate)},
 		{"prune/a released row stays, and its generation counts", "Pruner, 3", check(pruneReleased)},
 		{"prune/a row that is running or in doubt stays as it is", "Pruner, 4", check(pruneOpen)},
-		{"prune/a row that has taken the place of another is not taken for it", "Pruner, 6", check(pruneByID)},
+		{"prune/a row that has taken the place of another is not taken for it", "Pruner, 7", check(pruneByID)},
 		{"prune/what is too young for the caller stays", "PruneOptions", check(pruneOlderThan)},
 		{"prune/a dry run counts and changes nothing", "PruneOptions", check(pruneDry)},
 		{"prune/progress is told what the report says", "PruneOptions", check(pruneProgress)},
 		{"prune/the oldest content is what is left", "PruneReport", check(pruneOldest)},
-		{"prune/a context that has ended forgets nothing", "Pruner, 6", check(pruneCancelled)},
+		{"prune/a context that has ended forgets nothing", "Pruner, 7", check(pruneCancelled)},
 		{"namespaces/prune does not cross", "Pruner", check(namespacePrune)},
 	}
 }
