@@ -10,7 +10,8 @@ func brokenActs() []BrokenLedger {
 	return []BrokenLedger{{
 		Name: "the first act is lost", Wrap: faulty(losesAct),
 		Fails: "acts/what is recorded is listed, in one chain",
-		Also:  []string{"acts/a verdict is one, and who loses has done nothing", "acts/an answer to an approval is one, and who loses has done nothing", "forget/again changes nothing, but for what has come since"},
+		Also: []string{"acts/a verdict is one, and who loses has done nothing", "acts/an answer to an approval is one, and who loses has done nothing", "forget/again changes nothing, but for what has come since",
+			"forget/it is an act of the run, and nobody's is refused"},
 	}}
 }
 
