@@ -132,10 +132,15 @@ const (
 	cutSecret             // these and once:"secret" fields
 )
 
+// touches reports whether anything of a value is left out.
+func (c cut) touches(p *plan) bool {
+	return p.nulls || c == cutIgnored && p.drops || c == cutSecret && p.hides
+}
+
 // prune appends canonical JSON without the null of optional fields, so that
 // null and absent are one, and without what else is cut.
 func prune(dst, b []byte, p *plan, c cut) []byte {
-	if p == nil || !p.nulls && !(c == cutIgnored && p.drops) && !(c == cutSecret && p.hides) || len(b) == 0 || b[0] != '{' && b[0] != '[' {
+	if p == nil || !c.touches(p) || len(b) == 0 || b[0] != '{' && b[0] != '[' {
 		return append(dst, b...)
 	}
 	if p.kind == kList {
