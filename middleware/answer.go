@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -189,16 +188,10 @@ func names(s string) bool {
 	return false
 }
 
-// redacting gives what a handler came to as it is to be kept.
-func (g *guard) redacting(next registry.Handler) registry.Handler {
-	if g.Redact == nil {
-		return next
+// readable refuses to decide on what is kept but cannot be read: to take it for nothing would run the tool again.
+func readable(tool string, row *Row) error {
+	if row.Unreadable == nil {
+		return nil
 	}
-	return func(ctx context.Context, c *registry.Call) (registry.Result, error) {
-		res, err := next(ctx, c)
-		if err == nil && (res.Verdict == registry.Executed || res.Verdict == registry.Replayed) {
-			res.Content = g.Redact(c, res.Content)
-		}
-		return res, err
-	}
+	return fmt.Errorf("middleware: reading operation %s of %s: %w: nothing was run", row.Operation, tool, row.Unreadable)
 }

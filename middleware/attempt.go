@@ -34,6 +34,9 @@ type attempt struct {
 	told  chan struct{} // closed when res and err are set
 	res   registry.Result
 	err   error
+
+	mu    sync.Mutex
+	parts []part // for Timed
 }
 
 // stage is one step of an attempt; it returns the next, nil at the end.
@@ -41,8 +44,9 @@ type stage func() stage
 
 // outcome is what a handler or a Lookup came to.
 type outcome struct {
-	res registry.Result
-	err error
+	res      registry.Result
+	err      error
+	resource string // that links it to a tool which undoes it
 }
 
 func (g *guard) attempt(ctx context.Context, c *registry.Call, row Row, own bool) *attempt {
@@ -60,6 +64,7 @@ func (a *attempt) run(s stage) {
 		s = s()
 	}
 	a.held.End()
+	a.tellParts()
 }
 
 // wait is the caller's: its cancel ends the wait, not the handler.
@@ -74,6 +79,7 @@ func (a *attempt) wait(ctx context.Context) (registry.Result, error) {
 
 // tell answers the caller, once, and wakes all others who wait for the operation.
 func (a *attempt) tell(res registry.Result, err error) stage {
+	a.tellParts()
 	a.once.Do(func() {
 		a.res, a.err = res, err
 		if err == nil {
@@ -136,8 +142,9 @@ func (a *attempt) invoke() stage {
 	a.held.Begin()
 	began := time.Now()
 	o := protect(ctx, a.g.next, call)
+	a.timed(call, "run", time.Since(began), bare(o.err))
+	o = a.g.redacted(call, o)
 	exited = false
-	a.g.timed(ctx, call, "run", began, bare(o.err))
 	return after(o)
 }
 
@@ -153,17 +160,6 @@ func (a *attempt) take() *registry.Call {
 }
 
 var errExit = errors.New("the tool ended its goroutine")
-
-// PanicError is a panic of a tool, of its Lookup or its Check. Its text does not tell the value, which may hold what the
-// tool was working on.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string {
-	return fmt.Sprintf("the tool broke down (panic of type %T)", e.Value)
-}
 
 // protect turns a panic into an error.
 func protect(ctx context.Context, h registry.Handler, c *registry.Call) (o outcome) {
@@ -260,6 +256,8 @@ func (a *attempt) keep(s Step, o outcome) stage {
 	case err == nil:
 		if t.Blind {
 			row = a.row
+		} else if err := readable(a.call.Tool, &row); err != nil {
+			return a.tell(registry.Result{}, err)
 		}
 		return a.tell(a.done(&row, told), nil)
 	case s == Found: // whoever settled it first: what was found is a result all the same
@@ -274,7 +272,7 @@ func (a *attempt) keep(s Step, o outcome) stage {
 func (a *attempt) result(s Step, o outcome) Transition {
 	t := a.step(s)
 	t.Result, t.HasResult = o.res.Content, true
-	t.Resource = a.call.Info().ResultResource(o.res.Content)
+	t.Resource = o.resource
 	if len(t.Result) > maxStored {
 		a.g.Logger.Warn("toolonce: a result is too long to be kept", "event", "result_too_long", "tool", a.call.Tool, "operation", a.row.Operation, "bytes", len(t.Result))
 	}
@@ -326,7 +324,7 @@ func (a *attempt) change(t Transition, o *outcome) (row Row, err error) {
 		if try > 1 && errors.Is(err, ErrLost) && committed(&row, t) {
 			err = nil
 		}
-		a.g.timed(a.ctx, a.call, "save", began, err)
+		a.timed(a.call, "save", time.Since(began), err)
 		var early *EarlyError
 		if err == nil || errors.Is(err, ErrLost) || errors.As(err, &early) {
 			return true

@@ -47,7 +47,8 @@ func (a *attempt) invokeLocal() stage {
 		began := time.Now()
 		o = protect(ctx, a.g.next, call)
 		ended = time.Now()
-		a.g.timed(ctx, call, "run", began, bare(o.err))
+		a.timed(call, "run", ended.Sub(began), bare(o.err))
+		o = a.g.redacted(call, o)
 		if !ran(o) {
 			return Transition{}, errNothingStays
 		}
@@ -56,7 +57,7 @@ func (a *attempt) invokeLocal() stage {
 	exited = false
 	a.held.Returned()
 	if !ended.IsZero() && ran(o) {
-		a.g.timed(a.ctx, call, "save", ended, err)
+		a.timed(call, "save", time.Since(ended), err)
 	}
 	switch {
 	case err == nil:

@@ -75,7 +75,7 @@ func (l *MemoryLedger) forgettable(r *memoryRow, now time.Time) bool {
 		return false
 	}
 	if r.State == Free {
-		return !r.ByPerson && !r.Unclear && !now.Before(r.Deadline)
+		return !r.ByPerson && !r.Unclear && r.Generation == 0 && !now.Before(r.Deadline)
 	}
 	return r.State == Done && expired(r, now) && l.undoing(r.Operation) == ""
 }

@@ -94,8 +94,8 @@ type OnceOptions struct {
 	OnError func(context.Context, *registry.Call, error)
 	// Timed is told how long each part of a call took: "claim" (the ledger's Claim), "run" (the handler, of a Read too),
 	// "save" (a step that stores what an attempt came to, each try at it), "wait" (for another's attempt). The error is
-	// what the part ended with: a tool's, a ledger's, ErrLost. It is for measuring, as package otel does; it may be called
-	// by several goroutines at once, and the call waits for it. nil: nobody is told.
+	// what the part ended with: a tool's, a ledger's, ErrLost. It is for measuring, as package otel does: it is called when
+	// the outcome is stored or cannot be, by several goroutines at once; the call waits for it. nil: nobody is told.
 	Timed func(ctx context.Context, c *registry.Call, part string, took time.Duration, err error)
 	// Logger is told how to mend a tool whose errors leave outcomes unclear, and of what could not be kept: outcomes
 	// that are not stored yet, results that came too late or are too long, repeats that could not be noted. It never sees
@@ -124,7 +124,7 @@ func Once(l Ledger, opts *OnceOptions) registry.Middleware {
 	g := newGuard(l, opts)
 	return func(next registry.Handler) registry.Handler {
 		n := *g
-		n.next = g.redacting(next)
+		n.next = next
 		return n.handle
 	}
 }
@@ -323,14 +323,6 @@ func (g *guard) find(ctx context.Context, c *registry.Call, q Query) (Row, bool,
 	return row, ok, readable(c.Tool, &row)
 }
 
-// readable refuses to decide on what is kept but cannot be read: to take it for nothing would run the tool again.
-func readable(tool string, row *Row) error {
-	if row.Unreadable == nil {
-		return nil
-	}
-	return fmt.Errorf("middleware: reading operation %s of %s: %w: nothing was run", row.Operation, tool, row.Unreadable)
-}
-
 // sameCall reports whether the call at a place is the one that was seen there before.
 func sameCall(a *Alias, c *registry.Call) bool {
 	if a == nil || a.Tool != c.Tool {
@@ -374,13 +366,18 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 	began := time.Now()
 	// The caller's cancel must not leave a claim that nobody runs.
 	row, won, err := g.ledger.Claim(context.WithoutCancel(ctx), claim)
-	g.timed(ctx, c, "claim", began, err)
+	took := time.Since(began)
 	if err != nil {
 		g.dropClaim(context.WithoutCancel(ctx), claim, held)
+		g.timed(ctx, c, "claim", began, err)
 		return registry.Result{}, false, fmt.Errorf("middleware: claiming an operation of %s: %w: the tool was not run", c.Tool, err)
 	}
 	if !won {
 		held.End()
+		g.timed(ctx, c, "claim", began, nil)
+		if err := readable(c.Tool, &row); err != nil {
+			return registry.Result{}, false, err
+		}
 		if seen := &claim.Seen; seen.State == Done && row.Operation == seen.Operation && row.Token == seen.Token {
 			return g.meet(ctx, v, row, false) // it has expired, but the call of a run that is not finished still needs it
 		}
@@ -390,6 +387,7 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 	a := g.attempt(ctx, c, row, true)
 	held.End()
 	a.began = began
+	a.timed(c, "claim", took, nil)
 	if err := ctx.Err(); err != nil {
 		a.start(a.unused)
 		return registry.Result{}, false, err

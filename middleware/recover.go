@@ -24,7 +24,7 @@ type Recovered struct {
 // on after an error and returns all of them with what was settled.
 func Recover(ctx context.Context, tools *registry.Registry, l Ledger, opts *OnceOptions) ([]Recovered, error) {
 	g := newGuard(l, opts)
-	g.next = g.redacting(registry.Invoke)
+	g.next = registry.Invoke
 	lister, ok := l.(Lister)
 	if !ok {
 		return nil, fmt.Errorf("middleware: recovering: a %T cannot list its rows: use a ledger that implements Lister", l)

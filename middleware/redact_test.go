@@ -46,3 +46,41 @@ func TestWhatIsRedactedIsNeitherKeptNorTold(t *testing.T) {
 		release()
 	})
 }
+
+func TestRedactLeavesTheUndoItsLink(t *testing.T) {
+	w := newWorld(t)
+	h := w.handler(middleware.Memory(), &middleware.OnceOptions{Redact: func(_ *registry.Call, s string) string { return strings.ReplaceAll(s, "R1", "**") }})
+	want(t, ask(t, h, at(1, 0, "book", `{"flight":"F1"}`)), registry.Executed)
+	want(t, ask(t, h, at(2, 0, "cancel", `{"reservation_id":"R1"}`)), registry.Executed)
+	want(t, ask(t, h, at(3, 0, "book", `{"flight":"F1"}`)), registry.Executed)
+	wantEffects(t, w, "book", 2)
+}
+
+func TestARedactThatBreaksDownLeavesWhatWasDoneDone(t *testing.T) {
+	w := newWorld(t)
+	w.recovery = registry.Rerun
+	l := middleware.Memory()
+	h := w.handler(l, &middleware.OnceOptions{Redact: func(*registry.Call, string) string { panic("no such field") }})
+	if res := ask(t, h, at(1, 0, "issue_refund", r7)); res.Verdict != registry.Executed || strings.Contains(res.Content, "re_") {
+		t.Errorf("%+v", res)
+	}
+	if row := only(t, l); row.State != middleware.Done || row.HasResult {
+		t.Errorf("the row is %s, with a result: %v", row.State, row.HasResult)
+	}
+	wantEffects(t, w, "refund", 1)
+}
+
+func TestWhatAMiddlewareWithinAnswersIsRedactedToo(t *testing.T) {
+	w := newWorld(t)
+	l := middleware.Memory()
+	within := func(registry.Handler) registry.Handler {
+		return func(context.Context, *registry.Call) (registry.Result, error) {
+			return registry.Result{Content: `"4242"`}, nil
+		}
+	}
+	redact := func(_ *registry.Call, s string) string { return strings.ReplaceAll(s, "4242", "****") }
+	h := w.registry().Handler(middleware.Once(l, &middleware.OnceOptions{Redact: redact}), within)
+	if res := ask(t, h, at(1, 0, "issue_refund", r7)); res.Content != `"****"` || only(t, l).Result != `"****"` {
+		t.Errorf("%+v, kept %q", res, only(t, l).Result)
+	}
+}

@@ -57,12 +57,13 @@ func (a *attempt) ask() stage {
 	call := a.take()
 	go func() {
 		defer cancel()
-		into(ctx, a.g.redacting(lookup), call, out)
+		into(ctx, lookup, call, out)
 	}()
 	timer := time.NewTimer(info.Timeout + min(graceTime, a.g.Margin))
 	defer timer.Stop()
 	select {
 	case o := <-out:
+		o = a.g.redacted(call, o)
 		if o.err != nil && !registry.HasNoEffect(o.err) {
 			a.g.tellError(a.ctx, a.call, o.err)
 		}
@@ -71,7 +72,7 @@ func (a *attempt) ask() stage {
 		// What it finds late is a result. It is waited for elsewhere, since a late result of the handler may come first.
 		late := a.g.attempt(a.ctx, a.call, a.row, false)
 		late.start(func() stage {
-			o := <-out
+			o := a.g.redacted(call, <-out)
 			if o.err == nil || unreadable(o.err) {
 				return late.keep(Complete, o)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -114,4 +115,25 @@ func TestAWaitForAnotherIsTimedAndEachTryToSave(t *testing.T) {
 			t.Error(d, strings.Join(got, "\n"))
 		}
 	})
+}
+
+// TestAHookDecidesNothing has one that is slower than the tool may be, one that panics and one that ends its goroutine.
+func TestAHookDecidesNothing(t *testing.T) {
+	for name, hook := range map[string]func(){
+		"slow": func() { time.Sleep(time.Hour) }, "panics": func() { panic("hook") }, "exits": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				l := middleware.Memory()
+				h := w.handler(l, &middleware.OnceOptions{Timed: func(context.Context, *registry.Call, string, time.Duration, error) { hook() }})
+				want(t, ask(t, h, at(1, 0, "issue_refund", r7)), registry.Executed)
+				want(t, ask(t, h, at(2, 0, "issue_refund", r7)), registry.AlreadyDone)
+				if err := l.Handlers().Wait(t.Context()); err != nil || only(t, l).State != middleware.Done {
+					t.Errorf("%v, the row is %s", err, only(t, l).State)
+				}
+				wantEffects(t, w, "refund", 1)
+			})
+		})
+	}
 }

@@ -29,6 +29,7 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 	c.Approved()
 	began := time.Now()
 	o, late := g.within(ctx, g.next, c)
+	o = g.redacted(c, o)
 	g.timed(ctx, c, "run", began, bare(o.err))
 	switch {
 	case o.err == nil:
@@ -99,13 +100,6 @@ func (g *guard) tellError(ctx context.Context, c *registry.Call, err error) {
 	}
 }
 
-// timed tells the program how long a part of a call took.
-func (g *guard) timed(ctx context.Context, c *registry.Call, part string, began time.Time, err error) {
-	if g.Timed != nil {
-		g.Timed(ctx, c, part, time.Since(began), err)
-	}
-}
-
 // bare is a tool's error as the tool returned it.
 func bare(err error) error {
 	if te, ok := errors.AsType[*registry.ToolError](err); ok {
@@ -119,4 +113,15 @@ func ofTool(err error) bool {
 	_, tool := errors.AsType[*registry.ToolError](err)
 	_, broke := errors.AsType[*PanicError](err)
 	return tool || broke || errors.Is(err, errExit)
+}
+
+// PanicError is a panic of a tool, of its Lookup or its Check. Its text does not tell the value, which may hold what the
+// tool was working on.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("the tool broke down (panic of type %T)", e.Value)
 }

@@ -276,7 +276,7 @@ func (c *changing) stored() bool {
 		return false
 	}
 	result, err := c.s.content().TakeResult(r.result.text, r.Token)
-	return err == nil && result == t.Result // "" where there is none
+	return err != nil || result == t.Result // "" where there is none; what cannot be read may be the same
 }
 
 // madeBefore says of a step whose first answer was lost, and which cannot be made now, whether it was made then. Where that

@@ -52,7 +52,7 @@ func TestSealedContentIsInNoTableAndOpensForItsKeyAlone(t *testing.T) {
 	defer func() { _ = conn.Close(context.Background()) }()
 	for _, table := range []string{"operations", "aliases", "approvals", "runs", "turns", "outputs"} {
 		var n int
-		check(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM `+quoted(p.schema, table)+` AS t WHERE t::text LIKE '%4242%' OR t::text LIKE '%34323432%'`).Scan(&n))
+		check(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM `+quoted(p.schema, table)+` AS t WHERE t::text LIKE '%-4242%' OR t::text LIKE '%2d34323432%'`).Scan(&n))
 		if n != 0 {
 			t.Errorf("%s has content", table)
 		}
@@ -62,7 +62,7 @@ func TestSealedContentIsInNoTableAndOpensForItsKeyAlone(t *testing.T) {
 		s := other.open(t)
 		row, ok, err := s.Find(t.Context(), middleware.Query{Operation: row.Operation})
 		check(t, err)
-		if !ok || row.Unreadable == nil || (name == "no key") != errors.Is(row.Unreadable, seal.ErrSealed) || row.Input != nil || row.Result != "" || !row.HasResult {
+		if !ok || !errors.Is(row.Unreadable, seal.ErrSealed) || row.Input != nil || row.Result != "" || !row.HasResult {
 			t.Errorf("%s: found %+v", name, row)
 		}
 		if _, err := s.Begin(t.Context(), aStart("run")); err == nil {

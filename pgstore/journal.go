@@ -21,7 +21,7 @@ const (
 	insertOutput = `INSERT INTO @outputs (run, turn, position, content, verdict, operation)
 		SELECT id, $4::bigint, $5::bigint, $6::text, $7::text, $8::text` + myRun + ` ON CONFLICT DO NOTHING`
 	insertTurn = `WITH stored AS (INSERT INTO @turns (run, number, answer) SELECT id, $4::bigint + 1, $5::text` + myRun + ` RETURNING run)
-		UPDATE @runs AS runs SET finished = $6, owner = CASE WHEN $6 THEN 0 ELSE owner END FROM stored WHERE runs.id = stored.run RETURNING id`
+		UPDATE @runs AS runs SET finished = $6, ended = CASE WHEN $6 THEN statement_timestamp() END, owner = CASE WHEN $6 THEN 0 ELSE owner END FROM stored WHERE runs.id = stored.run RETURNING id`
 	leaveRun = `UPDATE @runs SET owner = 0 WHERE namespace = $1 AND run = $2 AND token = $3 AND owner <> 0
 		AND ($4::bigint = 0 OR $4 = (SELECT coalesce(max(number), 0) FROM @turns AS turns WHERE turns.run = runs.id))`
 

@@ -27,7 +27,7 @@ const (
 	// forgettable is for rows whose content may go.
 	forgettable = `(NOT late AND (state = 'done' AND coalesce(expires <= statement_timestamp(), false) AND NOT EXISTS (SELECT 1 FROM @operations AS undo
 			WHERE undo.undoes = operations.id AND (undo.namespace = $1) IS TRUE AND undo.state IN ('running', 'in_doubt'))
-		OR state = 'free' AND NOT by_person AND NOT unclear AND deadline <= statement_timestamp()))`
+		OR state = 'free' AND NOT by_person AND NOT unclear AND generation = 0 AND deadline <= statement_timestamp()))`
 	// openOperations are those that openCall is true for. Of all unfinished runs they are found as quickly as of one.
 	openOperations = `(SELECT aliases.operation FROM @runs AS runs JOIN @aliases AS aliases
 			ON aliases.namespace = runs.namespace AND aliases.run = runs.run AND aliases.turn > 0

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// The arguments are namespace, how long after its beginning a run goes, and ids.
-	runOver    = ` WHERE (namespace = $1) IS TRUE AND finished AND NOT forgotten AND created <= statement_timestamp() - $2::interval`
+	// The arguments are namespace, how long after its end a run goes, and ids.
+	runOver    = ` WHERE (namespace = $1) IS TRUE AND finished AND NOT forgotten AND ended <= statement_timestamp() - $2::interval`
 	runsOver   = `SELECT id FROM @runs` + runOver + ` AND id > $3::bigint ORDER BY id LIMIT $4`
 	forgetRuns = `WITH gone AS (UPDATE @runs SET forgotten = true` + runOver + ` AND id = ANY($3::bigint[]) RETURNING id),
 		words AS (DELETE FROM @turns AS turns USING gone WHERE turns.run = gone.id),

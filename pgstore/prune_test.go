@@ -129,7 +129,7 @@ func (p place) ago(tb testing.TB, days int) {
 			done_at = done_at - $1 * interval '1 day', expires = expires - $1 * interval '1 day', deadline = deadline - $1 * interval '1 day'`,
 		`UPDATE @aliases SET operation = operation - ($1::bigint * 86400000) * 2097152`,
 		`UPDATE @approvals SET expires = expires - $1::bigint * interval '1 day'`,
-		`UPDATE @runs SET created = created - $1::bigint * interval '1 day'`,
+		`UPDATE @runs SET created = created - $1::bigint * interval '1 day', ended = ended - $1 * interval '1 day'`,
 		`UPDATE @pruned SET below = below - ($1::bigint * 86400000) * 2097152`,
 	} {
 		statement(tb, p.dsn, strings.ReplaceAll(query, "@", quoted(p.schema)+"."), days)
@@ -216,7 +216,7 @@ func TestNoAliasIsLeftOfWhatHasGone(t *testing.T) {
 	}
 }
 
-func TestWhatWasSaidInAFinishedRunGoesNinetyDaysAfterItsBeginning(t *testing.T) {
+func TestWhatWasSaidInAFinishedRunGoesNinetyDaysAfterItsEnd(t *testing.T) {
 	p := fresh(t)
 	s := p.open(t)
 	other := s.Namespace("other")

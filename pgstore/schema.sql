@@ -138,6 +138,7 @@ CREATE TABLE @runs (
 	finished     boolean     NOT NULL DEFAULT false,
 	forgotten    boolean     NOT NULL DEFAULT false, -- what it said and did was erased
 	created      timestamptz NOT NULL,
+	ended        timestamptz, -- when it was finished
 	CHECK (NOT finished OR owner = 0),
 	CHECK (NOT forgotten OR finished)
 );

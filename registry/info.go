@@ -65,7 +65,10 @@ func (i *Info) Diff(a, b []byte) []string {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
-	return i.codec.Diff(a, b)
+	if names := i.codec.Diff(a, b); len(names) > 0 {
+		return names
+	}
+	return i.codec.Secrets() // what differs is not stored
 }
 
 // ResultResource is the hash of what the result names as the thing that can be undone, "" for none.

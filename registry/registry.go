@@ -193,6 +193,7 @@ func check(i *Info) error {
 	bad(i.Local && (i.lookup != nil || i.Recovery == Rerun), "Local and a Lookup or Recovery exclude each other: a Local tool has no unclear outcome; drop one")
 	if i.codec.HasSecret() {
 		bad(i.Effect == IdempotentWrite, `once:"secret" (RawTool: Secret) and an IdempotentWrite exclude each other: after a crash it is run again with what is stored, and a secret is not; make the tool a NonIdempotentWrite, or drop the tag`)
+		bad(i.Local, `once:"secret" (RawTool: Secret) and Local exclude each other: after a crash a Local tool is run again with what is stored, and a secret is not; drop one`)
 		bad(i.lookup != nil || i.Recovery == Rerun, `once:"secret" (RawTool: Secret) and a Lookup or Rerun exclude each other: both work with what is stored, and a secret is not; let a person settle what is unclear, or drop the tag`)
 	}
 	bad(i.HasApproval && i.Effect == Read, "NeedsApproval is of no use with Read, which changes nothing: drop it")

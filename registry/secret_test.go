@@ -73,6 +73,7 @@ func TestSecretFieldsCountForTheIdentity(t *testing.T) {
 func TestWhatMustRunAgainHasNoSecrets(t *testing.T) {
 	run := func(context.Context, door) (string, error) { return "", nil }
 	for want, tool := range map[string]registry.Tool[door, string]{
+		"and Local":       {Effect: registry.NonIdempotentWrite, Local: true},
 		"Lookup or Rerun": {Effect: registry.NonIdempotentWrite, Lookup: run},
 		"a Lookup":        {Effect: registry.NonIdempotentWrite, Recovery: registry.Rerun},
 	} {
@@ -84,5 +85,18 @@ func TestWhatMustRunAgainHasNoSecrets(t *testing.T) {
 	err := registry.New().AddRaw(registry.RawTool{Name: "raw", Effect: registry.IdempotentWrite, Secret: []string{"pin"}, Run: func(context.Context, json.RawMessage) (any, error) { return nil, nil }})
 	if err == nil || !strings.Contains(err.Error(), "after a crash it is run again with what is stored") {
 		t.Error(err)
+	}
+}
+
+func TestAConflictInASecretFieldNamesIt(t *testing.T) {
+	r := registry.New()
+	registry.Add(r, registry.Tool[door, string]{Name: "open", Effect: registry.NonIdempotentWrite, Run: func(context.Context, door) (string, error) { return "", nil }})
+	a, b := asked(t, r, "open", doorCall), asked(t, r, "open", strings.Replace(doorCall, "4242", "1111", 1))
+	if got := strings.Join(a.Info().Diff(a.Input(), b.Input()), " "); got != "badges extra pin spare" {
+		t.Errorf("the fields that may differ are %q", got)
+	}
+	c := asked(t, r, "open", strings.Replace(doorCall, `"b1"`, `"b2"`, 1))
+	if got := strings.Join(a.Info().Diff(a.Input(), c.Input()), " "); got != "badges" {
+		t.Errorf("the fields that differ are %q", got)
 	}
 }

@@ -21,7 +21,8 @@ type Codec interface {
 	Open(sealed, data []byte) ([]byte, error)
 }
 
-// ErrSealed says that content is sealed and cannot be opened. It is never taken for "there is nothing".
+// ErrSealed says that content of a store is sealed and cannot be opened: without a Codec, by another key, or because it is
+// damaged. It is never taken for "there is nothing".
 var ErrSealed = errors.New("seal: the content is sealed and cannot be opened: give the store the Codec with the key that sealed it")
 
 // Keys are the keys of [AESGCM]. To rotate, add a key, name it as Current in every process that reads, then in those that

@@ -279,5 +279,5 @@ func (c *changing) stored() bool {
 		return false
 	}
 	result, err := c.s.content().TakeResult(r.result.String, r.Token)
-	return err == nil && result == t.Result // "" where there is none
+	return err != nil || result == t.Result // "" where there is none; what cannot be read may be the same
 }

@@ -15,7 +15,7 @@ const (
 		WHERE namespace = +?1 AND run = +?2 AND token = +?3 AND owner <> 0`
 	insertTurn   = `INSERT INTO turns (run, number, answer) VALUES (?1, ?2, ?3)`
 	insertOutput = `INSERT INTO outputs (run, turn, position, content, verdict, operation) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING`
-	finishRun    = `UPDATE runs SET finished = 1, owner = 0 WHERE id = +?1`
+	finishRun    = `UPDATE runs SET finished = 1, owner = 0, ended = +?2 WHERE id = +?1`
 	leaveRun     = `UPDATE runs SET owner = 0 WHERE id = +?1`
 
 	turnAnswer  = `SELECT answer FROM turns WHERE run = +?1 AND number = +?2`
@@ -62,7 +62,7 @@ func (s *Store) appendTurn(x *tx, id int64, last int, e journal.Entry) (journal.
 			err = s.addTurn(x, id, e.Run, e.Turn)
 		}
 		if stored.Final = e.Final; err == nil && e.Final {
-			err = x.run(finishRun, id)
+			err = x.run(finishRun, id, s.f.now().UnixNano())
 		}
 	}
 	if err != nil || before == 0 {

@@ -28,7 +28,7 @@ const (
 	// forgettable is for rows whose content may go.
 	forgettable = `(late = 0 AND (state = 'done' AND expires > 0 AND expires <= +?2 AND NOT EXISTS (SELECT 1 FROM operations AS undo
 			WHERE undo.undoes = operations.id AND undo.namespace = +?1 AND undo.state IN ('running', 'in_doubt'))
-		OR state = 'free' AND by_person = 0 AND unclear = 0 AND deadline <= +?2))`
+		OR state = 'free' AND by_person = 0 AND unclear = 0 AND generation = 0 AND deadline <= +?2))`
 	// openOperations are those that openCall is true for. Of all unfinished runs they are found as quickly as of one.
 	openOperations = `(SELECT aliases.operation FROM runs INDEXED BY runs_open CROSS JOIN aliases
 		WHERE runs.namespace = +?1 AND runs.finished = 0 AND aliases.namespace = +?1 AND aliases.run = runs.run AND aliases.turn > 0

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// The arguments are namespace, the latest beginning, and an id.
-	runOver   = ` FROM runs WHERE +namespace = ?1 AND finished = 1 AND forgotten = 0 AND created <= +?2`
+	// The arguments are namespace, the latest end, and an id.
+	runOver   = ` FROM runs WHERE +namespace = ?1 AND finished = 1 AND forgotten = 0 AND ended > 0 AND ended <= +?2`
 	runsOver  = `SELECT id` + runOver + ` AND id > +?3 ORDER BY id LIMIT +?4`
 	forgetRun = `UPDATE runs SET forgotten = 1 WHERE id = +?3 AND id IN (SELECT id` + runOver + ` AND id = +?3)`
 )

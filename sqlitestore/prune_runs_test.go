@@ -12,8 +12,13 @@ import (
 	"github.com/toolonce/toolonce/sqlitestore"
 )
 
-func TestWhatWasSaidInAFinishedRunGoesNinetyDaysAfterItsBeginning(t *testing.T) {
+func TestWhatWasSaidInAFinishedRunGoesNinetyDaysAfterItsEnd(t *testing.T) {
 	s, now := open(t, t.TempDir()+"/once.db", nil), time.Now()
+	at(s, now.Add(-100*day))
+	long := begun(t, s, "long")
+	at(s, now)
+	_, err := s.Append(t.Context(), journal.Entry{Run: "long", Token: long.Token, Turn: journal.Turn{Number: 1, Answer: []byte(`{}`)}, Final: true})
+	check(t, err)
 	other := s.Namespace("other")
 	for run, final := range map[string]bool{"finished": true, "going on": false} {
 		for _, s := range []*sqlitestore.Store{s, other} {
@@ -26,7 +31,7 @@ func TestWhatWasSaidInAFinishedRunGoesNinetyDaysAfterItsBeginning(t *testing.T) 
 			}
 		}
 	}
-	for _, c := range []struct{ days, gone int }{{89, 0}, {91, 1}, {92, 0}} {
+	for _, c := range []struct{ days, gone int }{{89, 0}, {91, 2}, {92, 0}} {
 		at(s, now.Add(time.Duration(c.days)*day))
 		for _, dry := range []bool{true, false} {
 			if r, err := s.Prune(t.Context(), middleware.PruneOptions{DryRun: dry}); err != nil || r.Runs != c.gone {

@@ -141,6 +141,7 @@ CREATE TABLE runs (
 	finished     INTEGER NOT NULL DEFAULT 0,
 	forgotten    INTEGER NOT NULL DEFAULT 0, -- what it said and did was erased
 	created      INTEGER NOT NULL,
+	ended        INTEGER NOT NULL DEFAULT 0, -- when it was finished
 	CHECK (finished = 0 OR owner = 0),
 	CHECK (forgotten = 0 OR finished = 1)
 ) STRICT;

@@ -36,7 +36,7 @@ func (b Box) Put(text string, place ...string) (string, error) {
 	return sealed + base64.RawStdEncoding.EncodeToString(s), nil
 }
 
-// Take is the text that was put. Where it cannot be had the error matches seal.ErrSealed, or is the codec's.
+// Take is the text that was put. Where it cannot be had the error matches seal.ErrSealed, and is the codec's too.
 func (b Box) Take(stored string, place ...string) (string, error) {
 	switch {
 	case !strings.HasPrefix(stored, mark):
@@ -48,11 +48,11 @@ func (b Box) Take(stored string, place ...string) (string, error) {
 	}
 	s, err := base64.RawStdEncoding.DecodeString(strings.TrimPrefix(stored, sealed))
 	if err != nil {
-		return "", fmt.Errorf("opening content: %w", err)
+		return "", fmt.Errorf("%w: %w", seal.ErrSealed, err)
 	}
 	text, err := b.Codec.Open(s, data(place))
 	if err != nil {
-		return "", fmt.Errorf("opening content: %w", err)
+		return "", fmt.Errorf("%w: %w", seal.ErrSealed, err)
 	}
 	return string(text), nil
 }

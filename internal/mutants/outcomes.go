@@ -185,7 +185,7 @@ var guardAnswers = []mutant{
 	},
 	{
 		name: "answer: a panic tells its value", breaks: "The model, and whoever reads its answer, sees what the tool was working on.",
-		file: attempts, old: "(panic of type %T)\", e.Value)", new: "(panic: %v)\", e.Value)",
+		file: "middleware/unguarded.go", old: "(panic of type %T)\", e.Value)", new: "(panic: %v)\", e.Value)",
 		caught: guard + "TestAPanicIsUnclearAndReleasesTheWaiters",
 	},
 }

@@ -63,7 +63,7 @@ var pgJournals = []mutant{
 	},
 	{
 		name: "postgres: a run is never finished", breaks: "The same run again asks the model again, whose calls do it again.",
-		file: pgTurns, old: "SET finished = $6, owner", new: "SET finished = false AND $6, owner",
+		file: pgTurns, old: "SET finished = $6, ended", new: "SET finished = false AND $6, ended",
 		caught: pgJournal + "append/with Final finishes the run and gives it up",
 	},
 	{

@@ -105,6 +105,7 @@ func brokenChanges() []BrokenLedger {
 			Also: []string{
 				"key/grows with each new key, by whatever way", "key/grows on not happened with a new key",
 				"key/goes on from the generation of an expired row", "key/a new key begins a new window", "key/unclear goes with the key",
+				"prune/a free row at its second key stays",
 			},
 		},
 	}

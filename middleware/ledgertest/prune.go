@@ -22,6 +22,7 @@ func pruneCases() []Case {
 		{"prune/an expired row whose content stays, stays", "Pruner, 2", check(pruneExpiredYoung)},
 		{"prune/an expired row stays while it is undone", "Pruner, 2", check(pruneUndoing)},
 		{"prune/a free row goes", "Pruner, 2", check(pruneFree)},
+		{"prune/a free row at its second key stays", "Pruner, 2", check(pruneFreeSecondKey)},
 		{"prune/a free row stays before its deadline", "Pruner, 2", check(pruneFreeEarly)},
 		{"prune/a free row stays that a person freed", "Pruner, 2", check(func(p *probe) { p.staysFree(middleware.NotHappened) })},
 		{"prune/a free row stays that has ended unclear", "Pruner, 2", check(func(p *probe) { p.staysFree(middleware.GiveBack) })},
@@ -192,6 +193,19 @@ func pruneFree(p *probe) {
 	p.missing(l, middleware.Query{Operation: row.Operation})
 	p.missing(l, place(row.Claimer))
 	p.generation(p.win(l, p.claimAs(row.Identity)), 0)
+}
+
+// pruneFreeSecondKey has a provider that answers the first key as it did, for longer than the row is kept.
+func pruneFreeSecondKey(p *probe) {
+	l := p.sys.Open()
+	t := right(p.win(l, p.brief()), middleware.GiveBack)
+	t.NewKey = true
+	row := p.step(l, t)
+	p.tick(l, row.Operation)
+	p.prune(l, middleware.PruneOptions{}, 1, 0)
+	c := p.claimAs(row.Identity)
+	c.Seen = p.row(l, row.Operation)
+	p.generation(p.win(l, c), 1)
 }
 
 func pruneFreeEarly(p *probe) {

@@ -17,7 +17,8 @@ type Options struct {
 	// TracerProvider and MeterProvider take the spans and the metrics. nil: the global ones.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
-	// Content puts arguments, results and messages into the attributes of spans. They hold data of users.
+	// Content puts arguments, results and messages into the attributes of spans. They hold data of users, and what is tagged
+	// once:"secret" too.
 	Content bool
 	// Agent is the name of the agent, "" for none.
 	Agent string

@@ -151,6 +151,7 @@ CREATE TABLE toolonce_v1.runs (
     finished boolean DEFAULT false NOT NULL,
     forgotten boolean DEFAULT false NOT NULL,
     created timestamp with time zone NOT NULL,
+    ended timestamp with time zone,
     CONSTRAINT runs_check CHECK (((NOT finished) OR (owner = 0))),
     CONSTRAINT runs_check1 CHECK (((NOT forgotten) OR finished))
 );
@@ -189,8 +190,8 @@ INSERT INTO toolonce_v1.operations VALUES (3766480764621232763, 'acme', '\xa6666
 INSERT INTO toolonce_v1.outputs VALUES (1, 1, 0, '{"id":"re_1"}', 'executed', 'op_sm6a0081iiwh');
 INSERT INTO toolonce_v1.outputs VALUES (2, 1, 0, '{"id":"re_1"}', 'executed', 'op_sm6a0081iiwh');
 INSERT INTO toolonce_v1.owners OVERRIDING SYSTEM VALUE VALUES (1, 'G5WBJ2QUPBQQJ6OP4EYV24DRSO', '2026-11-30 00:19:44.213145+00', '2026-11-30 00:19:44.213145+00', '00:00:20', '2026-11-30 00:19:44.258377+00');
-INSERT INTO toolonce_v1.runs OVERRIDING SYSTEM VALUE VALUES (1, 'acme', 'run-1', 'chat-7', 'chat', '\x646967657374206f662072756e2d31', 'CAFTNRSA6AHZHKT6SKWUBGK53N', 0, false, false, '2026-11-30 00:19:44.240808+00');
-INSERT INTO toolonce_v1.runs OVERRIDING SYSTEM VALUE VALUES (2, 'acme', 'run-2', 'chat-7', 'chat', '\x646967657374206f662072756e2d32', 'RT2TJIFMLMITOA5WEDCFEJR6VS', 0, true, false, '2026-11-30 00:19:44.248945+00');
+INSERT INTO toolonce_v1.runs OVERRIDING SYSTEM VALUE VALUES (1, 'acme', 'run-1', 'chat-7', 'chat', '\x646967657374206f662072756e2d31', 'CAFTNRSA6AHZHKT6SKWUBGK53N', 0, false, false, '2026-11-30 00:19:44.240808+00', NULL);
+INSERT INTO toolonce_v1.runs OVERRIDING SYSTEM VALUE VALUES (2, 'acme', 'run-2', 'chat-7', 'chat', '\x646967657374206f662072756e2d32', 'RT2TJIFMLMITOA5WEDCFEJR6VS', 0, true, false, '2026-11-30 00:19:44.248945+00', '2026-11-30 00:19:44.248945+00');
 INSERT INTO toolonce_v1.turns VALUES (1, 1, '{"turn":1}');
 INSERT INTO toolonce_v1.turns VALUES (2, 1, '{"turn":1}');
 INSERT INTO toolonce_v1.turns VALUES (2, 2, '{"turn":2}');

@@ -140,6 +140,23 @@ func (c *Codec) HasKey() bool { return len(c.keys) > 0 }
 // HasSecret reports whether the input has fields that are not stored.
 func (c *Codec) HasSecret() bool { return c.plan != nil && c.plan.hides || len(c.secret) > 0 }
 
+// Secrets are the top-level names of the fields that are not stored, or hold such.
+func (c *Codec) Secrets() []string {
+	var names []string
+	for _, quoted := range c.secret {
+		names = append(names, strings.Trim(quoted, `"`))
+	}
+	if c.plan != nil {
+		for _, f := range c.plan.fields {
+			if f.once.secret || f.plan != nil && f.plan.hides {
+				names = append(names, f.name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // HasResource reports whether the input names a resource.
 func (c *Codec) HasResource() bool { return c.resource != nil }
 
