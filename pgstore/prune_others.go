@@ -86,12 +86,17 @@ func (p *pruning) forgetStrays(ctx context.Context, all []place) error {
 }
 
 func (p *pruning) approvals(ctx context.Context) error {
+	return p.inOrder(ctx, approvalsOver, forgetApprovals, &p.report.Approvals)
+}
+
+// inOrder forgets rows whose time is over, as one query gives their numbers, by another, which counts them.
+func (p *pruning) inOrder(ctx context.Context, query, forget string, count *int) error {
 	ns, after := pack(p.s.namespace), span(max(registry.DefaultRetain, p.opts.OlderThan))
 	for last := int64(0); ; {
 		var numbers []int64
 		err := p.s.d.read(ctx, func(b *batch) {
 			numbers = nil
-			b.each(approvalsOver, func(rows pgx.Rows) error {
+			b.each(query, func(rows pgx.Rows) error {
 				numbers = append(numbers, 0)
 				return rows.Scan(&numbers[len(numbers)-1])
 			}, ns, after, last, pruneBatch)
@@ -103,12 +108,12 @@ func (p *pruning) approvals(ctx context.Context) error {
 		gone := len(numbers)
 		if !p.opts.DryRun {
 			var there bool
-			_, err = p.s.d.write(ctx, func(b *batch) { b.one(&there, forgetApprovals, []any{&gone}, ns, after, numbers) })
+			_, err = p.s.d.write(ctx, func(b *batch) { b.one(&there, forget, []any{&gone}, ns, after, numbers) })
 		}
 		if err != nil {
 			return err
 		}
-		p.report.Approvals += gone
+		*count += gone
 		p.told()
 		if err := over(ctx); err != nil {
 			return err

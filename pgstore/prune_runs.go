@@ -1,12 +1,6 @@
 package pgstore
 
-import (
-	"context"
-
-	"github.com/jackc/pgx/v5"
-
-	"github.com/toolonce/toolonce/registry"
-)
+import "context"
 
 const (
 	// The arguments are namespace, how long after its end a run goes, and ids.
@@ -20,32 +14,5 @@ const (
 
 // runs forgets what was said in runs that are finished.
 func (p *pruning) runs(ctx context.Context) error {
-	ns, after := pack(p.s.namespace), span(max(registry.DefaultRetain, p.opts.OlderThan))
-	for last := int64(0); ; {
-		var ids []int64
-		err := p.s.d.read(ctx, func(b *batch) {
-			ids = nil
-			b.each(runsOver, func(rows pgx.Rows) error {
-				ids = append(ids, 0)
-				return rows.Scan(&ids[len(ids)-1])
-			}, ns, after, last, pruneBatch)
-		})
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		last = ids[len(ids)-1]
-		gone := len(ids)
-		if !p.opts.DryRun {
-			var there bool
-			_, err = p.s.d.write(ctx, func(b *batch) { b.one(&there, forgetRuns, []any{&gone}, ns, after, ids) })
-		}
-		if err != nil {
-			return err
-		}
-		p.report.Runs += gone
-		p.told()
-		if err := over(ctx); err != nil {
-			return err
-		}
-	}
+	return p.inOrder(ctx, runsOver, forgetRuns, &p.report.Runs)
 }

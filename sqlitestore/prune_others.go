@@ -79,29 +79,37 @@ func (p *pruning) forgetStrays(ctx context.Context, batch []place) error {
 }
 
 func (p *pruning) approvals(ctx context.Context) error {
-	lasting := context.WithoutCancel(ctx)
 	expired := p.now.Add(-max(registry.DefaultRetain, p.opts.OlderThan)).UnixNano()
+	return p.inOrder(ctx, approvalsOver, expired, &p.report.Approvals, func(ctx context.Context, numbers []int64) (gone int64, err error) {
+		err = p.s.f.writer.do(ctx, func(x *tx) (err error) {
+			gone, err = x.exec(forgetApprovals, p.s.namespace, expired, list(numbers))
+			return err
+		})
+		return gone, err
+	})
+}
+
+// inOrder forgets rows whose time was over at a moment, as a query gives their numbers.
+func (p *pruning) inOrder(ctx context.Context, query string, until int64, count *int, forget func(context.Context, []int64) (int64, error)) error {
+	lasting := context.WithoutCancel(ctx)
 	for last := int64(0); ; {
 		var numbers []int64
-		err := p.s.f.reader.each(lasting, approvalsOver, func(rows *sql.Rows) error {
+		err := p.s.f.reader.each(lasting, query, func(rows *sql.Rows) error {
 			numbers = append(numbers, 0)
 			return rows.Scan(&numbers[len(numbers)-1])
-		}, p.s.namespace, expired, last, pruneBatch)
+		}, p.s.namespace, until, last, pruneBatch)
 		if err != nil || len(numbers) == 0 {
 			return err
 		}
 		last = numbers[len(numbers)-1]
 		gone := int64(len(numbers))
 		if !p.opts.DryRun {
-			err = p.s.f.writer.do(lasting, func(x *tx) (err error) {
-				gone, err = x.exec(forgetApprovals, p.s.namespace, expired, list(numbers))
-				return err
-			})
+			gone, err = forget(lasting, numbers)
 		}
 		if err != nil {
 			return err
 		}
-		p.report.Approvals += int(gone)
+		*count += int(gone)
 		p.told()
 		if err := over(ctx); err != nil {
 			return err
