@@ -72,7 +72,7 @@ release: VERSION = $(shell git describe --tags --always --dirty)
 release: NAME = toolonce-$(VERSION)-$(shell go env GOOS)-$(shell go env GOARCH)
 release: ## build toolonce for this platform into dist/, with its checksum: cgo needs a compiler of the target
 	@mkdir -p dist/$(NAME)
-	go build -trimpath -ldflags '-s -w' -o dist/$(NAME)/ ./cmd/toolonce
+	go build -buildvcs=true -trimpath -ldflags '-s -w' -o dist/$(NAME)/ ./cmd/toolonce
 	cp LICENSE THIRD_PARTY.md CHANGELOG.md dist/$(NAME)/
 	tar -C dist --sort=name --owner=0 --group=0 --mtime=@$$(git log -1 --format=%ct) -czf dist/$(NAME).tar.gz $(NAME)
 	cd dist && sha256sum $(NAME).tar.gz > $(NAME).sha256
