@@ -30,7 +30,7 @@ func (s *site) acts(v *visit) error {
 // aboutPage is the page that shows what an act was about, "" for none.
 func (s *site) aboutPage(kind string) string {
 	switch kind {
-	case middleware.ActHappened, middleware.ActNotHappened:
+	case middleware.ActHappened, middleware.ActNotHappened, "recovered": // the last is the command's own
 		return "operation"
 	case middleware.ActApproved, middleware.ActDenied:
 		if s.approver != nil {

@@ -118,7 +118,7 @@ func (s *site) showApproval(v *visit, status int, form deciding) error {
 		page.Answered = fmt.Sprintf("It is %s. Start the run again.", a.State)
 	}
 	if a.Unreadable != nil {
-		page.Locked = a.Unreadable.Error()
+		page.Locked = locked(a.Unreadable)
 	} else {
 		page.Data = []data{s.dataOf("Arguments", string(a.Input))}
 	}
@@ -143,7 +143,7 @@ func (s *site) showApproval(v *visit, status int, form deciding) error {
 // decide takes a person's answer.
 func (s *site) decide(v *visit) error {
 	if err := v.ParseForm(); err != nil {
-		return &refusal{http.StatusBadRequest, "The form could not be read. Nothing was changed."}
+		return badForm(err)
 	}
 	f := deciding{Answer: v.PostForm.Get("answer"), Why: oneLine(v.PostForm.Get("why"))}
 	switch {
@@ -158,6 +158,10 @@ func (s *site) decide(v *visit) error {
 	a, _, err := s.question(v)
 	if err != nil {
 		return err
+	}
+	if f.Answer == "approve" && a.Unreadable != nil {
+		f.Refused = "It cannot be approved: nobody can see what would run. Deny it, or have this page open it."
+		return s.showApproval(v, http.StatusConflict, f)
 	}
 	now, err := s.approver.Decide(v.Context(), middleware.Decision{
 		Run: a.Call.Run, Turn: a.Call.Turn, Position: a.Call.Position, ID: a.ID, Approve: f.Answer == "approve", By: v.by, Why: f.Why,

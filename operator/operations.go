@@ -142,7 +142,7 @@ func (s *site) showOperation(v *visit, status int, r *middleware.Row, form settl
 	}
 	switch {
 	case r.Unreadable != nil:
-		page.Locked = r.Unreadable.Error()
+		page.Locked = locked(r.Unreadable)
 	case len(r.Input) > 0 || r.HasResult:
 		page.Data = []data{s.dataOf("Arguments", string(r.Input))}
 		if r.HasResult {
@@ -271,7 +271,11 @@ func (s *site) history(ctx context.Context, r *middleware.Row) (table, error) {
 	}
 	for _, a := range acts {
 		if slices.Contains(targets, a.Target) && a.Kind != middleware.ActApproved {
-			events = append(events, event{a.At, "verdict: " + words(a.Kind), a.By, a.Why})
+			what := words(a.Kind)
+			if a.Kind == middleware.ActHappened || a.Kind == middleware.ActNotHappened {
+				what = "verdict: " + what
+			}
+			events = append(events, event{a.At, what, a.By, a.Why})
 		}
 	}
 	if !recorded && r.SettledBy != "" {

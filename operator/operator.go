@@ -14,6 +14,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
@@ -41,7 +42,8 @@ type Options struct {
 	Authorize func(*http.Request) (by string, err error)
 	// ReadOnly refuses every POST and shows no form.
 	ReadOnly bool
-	// ShowData shows arguments, results and what the model said. They may hold personal data.
+	// ShowData shows arguments, results and what the model said. They may hold personal data. On the page of a run the
+	// arguments are as the model wrote them: what tools declare as secret stands in them too.
 	ShowData bool
 	// Name stands beside the title, such as the tenant's or "production". "": nothing does.
 	Name string
@@ -157,7 +159,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = errors.New("nothing says who you are")
 	}
 	if err != nil {
-		s.problem(v, http.StatusForbidden, "You may not see this: "+err.Error()+".")
+		s.problem(v, http.StatusForbidden, sentence("You may not see this: "+err.Error()))
 		return
 	}
 	v.by = by
@@ -175,7 +177,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		do = page.post
-		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	default:
 		do = nil
 	}
@@ -200,6 +202,17 @@ func (s *site) answer(v *visit, do func(*visit) error) {
 		s.Logger.Error("operator: the store could not be used", "page", v.URL.Path, "error", err)
 		s.problem(v, http.StatusInternalServerError, "The store could not be used: "+err.Error())
 	}
+}
+
+// maxForm is how long a form may be, in bytes.
+const maxForm = 1 << 20
+
+// badForm says why a form was not read.
+func badForm(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("The form is too large: more than %d KiB. Say it in fewer words. Nothing was changed.", maxForm>>10)}
+	}
+	return &refusal{http.StatusBadRequest, "The form could not be read. Nothing was changed."}
 }
 
 // refusal is an answer that is told as it stands.

@@ -133,6 +133,14 @@ func TestARunThatWasForgottenSaysSo(t *testing.T) {
 	get(t, w.approval("pending")).want(t, http.StatusOK).lacks(t, secret, "May it run?")
 }
 
+func TestWhoHasRecoveredAnOperationIsShown(t *testing.T) {
+	w := newWorld(t, operator.Options{})
+	_, err := w.store.Record(t.Context(), middleware.Act{Kind: "recovered", Target: w.ops["doubt"], By: "bob", Why: "its worker is gone"})
+	w.try(err)
+	get(t, w.operation("doubt")).want(t, http.StatusOK, "recovered", "its worker is gone").lacks(t, "verdict: recovered")
+	get(t, w.url+"acts").want(t, http.StatusOK, `href="operation?id=`+w.ops["doubt"])
+}
+
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	w := newWorld(t, operator.Options{ShowData: true})
 	start, err := url.Parse(w.url)

@@ -85,6 +85,17 @@ type turnCall struct {
 	Stopped   bool // it did not run
 }
 
+// sealed leaves out what was not opened, and looks as if it were empty.
+func (t *turn) sealed() {
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		c.Data = slices.DeleteFunc(c.Data, func(d data) bool { return d.Bytes == 0 })
+		if c.Tool == "" {
+			c.Tool = "sealed"
+		}
+	}
+}
+
 // run is one run, as a timeline of its turns. Of a run that no journal has, what its calls left is shown.
 func (s *site) run(v *visit) error {
 	wanted := v.URL.Query().Get("id")
@@ -105,7 +116,7 @@ func (s *site) run(v *visit) error {
 			return err
 		}
 		if err != nil {
-			page.Locked = err.Error()
+			page.Locked = locked(err)
 		}
 	}
 	if !page.Stored && len(rows)+len(asked) == 0 || wanted == "" {
@@ -129,6 +140,9 @@ func (s *site) run(v *visit) error {
 		t, err := s.turn(v.Context(), &rec, &rec.Turns[i], asked)
 		if err != nil {
 			return err
+		}
+		if page.Locked != "" {
+			t.sealed()
 		}
 		page.Turns = append(page.Turns, t)
 	}

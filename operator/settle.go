@@ -54,7 +54,7 @@ func until(t, now time.Time) string {
 // doubt after it.
 func (s *site) settle(v *visit) error {
 	if err := v.ParseForm(); err != nil {
-		return &refusal{http.StatusBadRequest, "The form could not be read. Nothing was changed."}
+		return badForm(err)
 	}
 	row, err := s.row(v)
 	if err != nil {
@@ -106,6 +106,8 @@ func (s *site) verdict(ctx context.Context, row middleware.Row, f settling, by s
 		return no(nothingToSettle(&row))
 	case f.Shown != shown(&row):
 		return no("It has moved on since you looked. This is what it is now: look again, and say it once more if it still holds.")
+	case f.Result != "" && row.Unreadable != nil:
+		return no("This page has not the key of what is sealed, so its programs could not read the result: leave it empty, or have this page open it.")
 	case unknown && s.mourner == nil:
 		return no("Nothing shows whether its process lives, and this store cannot be told.")
 	case unknown && !f.Gone:

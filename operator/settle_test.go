@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolonce/toolonce/agent/journal"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/operator"
+	"github.com/toolonce/toolonce/registry"
 	"github.com/toolonce/toolonce/sqlitestore"
 )
 
@@ -186,7 +188,7 @@ func TestAFormThatIsWrongChangesNothing(t *testing.T) {
 			p.want(t, http.StatusUnprocessableEntity, "seen</textarea>")
 		}
 	}
-	post(t, address, get(t, address), url.Values{"outcome": {"happened"}, "why": {strings.Repeat("long", 1<<19)}}).want(t, http.StatusBadRequest, "could not be read")
+	post(t, address, get(t, address), url.Values{"outcome": {"happened"}, "why": {strings.Repeat("long", 1<<19)}}).want(t, http.StatusRequestEntityTooLarge, "The form is too large: more than 1024 KiB.")
 	post(t, w.url+"operation?id=none", page{}, happened("seen")).want(t, http.StatusNotFound)
 	if row := w.row("doubt"); row.State != middleware.InDoubt {
 		t.Errorf("%+v", row)
@@ -269,6 +271,7 @@ func TestOtherMethodsAreRefused(t *testing.T) {
 func TestWhoIsNotLetInSeesNothing(t *testing.T) {
 	for name, authorize := range map[string]func(*http.Request) (string, error){
 		"You may not see this: you are &lt;not&gt; on call.": func(*http.Request) (string, error) { return "mallory", errors.New("you are <not> on call") },
+		"You may not see this: who are you?</p>":             func(*http.Request) (string, error) { return "", errors.New("who are you?") },
 		"You may not see this: nothing says who you are.":    func(*http.Request) (string, error) { return "", nil },
 	} {
 		w := newWorld(t, operator.Options{Authorize: authorize, ShowData: true})
@@ -305,7 +308,23 @@ func TestAStoreThatCannotBeReadIsSaid(t *testing.T) {
 func TestContentThatCannotBeOpenedIsSaid(t *testing.T) {
 	w := newWorld(t, operator.Options{})
 	address := serve(t, locked{w.store}, operator.Options{ShowData: true})
-	get(t, address+"operation?id="+w.ops["doubt"]).want(t, http.StatusOK, "cannot be opened", "no key k1", "What became of it?").lacks(t, secret)
+	get(t, address+"operation?id="+w.ops["doubt"]).want(t, http.StatusOK, "cannot be opened", "no key k1", "TOOLONCE_KEYS", "What became of it?").lacks(t, secret)
+	settle := address + "operation?id=" + w.ops["doubt"]
+	form := happened("seen")
+	form.Set("result", "1")
+	p := post(t, settle, get(t, settle), form).want(t, http.StatusConflict, "leave it empty, or have this page open it")
+	form.Set("result", "")
+	post(t, settle, p, form).want(t, http.StatusSeeOther)
+	get(t, address+"run?id=ticket-7").want(t, http.StatusOK, "cannot be opened: no key k1", "sealed").lacks(t, secret, "Nothing.")
+}
+
+func TestWhatNobodyCanSeeIsNotApproved(t *testing.T) {
+	w := newWorld(t, operator.Options{})
+	address := serve(t, locked{w.store}, operator.Options{ShowData: true}) + "approval?id=" + w.asked["pending"]
+	shown := get(t, address).want(t, http.StatusOK, "no key k1", `value="deny"`, "It cannot be approved here").lacks(t, `value="approve"`)
+	post(t, address, shown, url.Values{"answer": {"approve"}, "why": {"seen"}}).want(t, http.StatusConflict, "nobody can see what would run")
+	w.untouched(t)
+	post(t, address, shown, url.Values{"answer": {"deny"}, "why": {"seen"}}).want(t, http.StatusSeeOther)
 }
 
 // locked is a store whose content nobody can open.
@@ -315,4 +334,20 @@ func (s locked) Find(ctx context.Context, q middleware.Query) (middleware.Row, b
 	row, ok, err := s.Store.Find(ctx, q)
 	row.Unreadable, row.Input, row.Result = errors.New("no key k1"), nil, ""
 	return row, ok, err
+}
+
+func (s locked) Approvals(ctx context.Context, states ...middleware.ApprovalState) ([]middleware.Approval, error) {
+	all, err := s.Store.Approvals(ctx, states...)
+	for i := range all {
+		all[i].Unreadable, all[i].Input = errors.New("no key k1"), nil
+	}
+	return all, err
+}
+
+func (s locked) Read(ctx context.Context, run string) (journal.Record, bool, error) {
+	rec, ok, err := s.Store.Read(ctx, run)
+	for i := range rec.Turns {
+		rec.Turns[i].Answer, rec.Turns[i].Outputs = nil, []journal.Output{{Verdict: registry.Executed}}
+	}
+	return rec, ok, errors.Join(err, errors.New("no key k1"))
 }

@@ -111,8 +111,17 @@ func number(n int) string {
 	return s
 }
 
-// sentence begins with a capital and ends with a full stop.
+// sentence begins with a capital and ends with a full stop, or what it ends with already.
 func sentence(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + s[n:] + "."
+	s = string(unicode.ToUpper(r)) + s[n:]
+	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "?") || strings.HasSuffix(s, "!") {
+		return s
+	}
+	return s + "."
+}
+
+// locked says why content could not be opened, and how to mend it.
+func locked(err error) string {
+	return err.Error() + ". A service gives its store the Codec with that key; toolonce serve takes keys in TOOLONCE_KEYS."
 }

@@ -56,10 +56,30 @@ func wrap(doing, where string, err error) error {
 		return nil
 	}
 	kind := kindOf(err)
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		err = &lineError{err}
+	}
 	if kind == nil || errors.Is(err, kind) {
 		return fmt.Errorf("pgstore: %s %s: %w", doing, where, err)
 	}
 	return fmt.Errorf("pgstore: %s %s: %w: %w", doing, where, kind, err)
+}
+
+// lineError tells in one line what pgx tells in one for each way to the server that it has tried, and what was the same on
+// several of them once.
+type lineError struct{ error }
+
+func (e *lineError) Unwrap() error { return e.error }
+
+func (e *lineError) Error() string {
+	var told []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(told, line) {
+			told = append(told, line)
+		}
+	}
+	head, ways := told[0], strings.Join(told[1:], "; ")
+	return strings.TrimSpace(head + " " + ways)
 }
 
 // kindOf is the class of an error from the server or on the way to it, nil for none.

@@ -83,13 +83,16 @@ func (d *database) open(ctx context.Context, dsn string) (err error) {
 
 // parse reads a connection string. Unless that says otherwise, nothing is prepared on the server.
 func parse(dsn string) (*pgxpool.Config, error) {
+	if torn(dsn) {
+		return nil, fmt.Errorf("%w: there is an @ too many: in a URL write %%40 for one in the user or the password, and %%2F for a slash", ErrDSN)
+	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDSN, err)
+		return nil, fmt.Errorf("%w: %s", ErrDSN, fault(err))
 	}
 	plain, err := pgconn.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDSN, err)
+		return nil, fmt.Errorf("%w: %s", ErrDSN, fault(err))
 	}
 	if _, said := plain.RuntimeParams["default_query_exec_mode"]; !said {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe

@@ -33,9 +33,50 @@ func with(dsn, setting, value string) string {
 }
 
 func TestConnectionStringThatIsNoneIsRefusedWithoutItsPassword(t *testing.T) {
-	for _, dsn := range []string{"postgres://app:secret@host:port/db", "postgres://app:secret@host/db?pool_max_conns=none", "password=secret nonsense"} {
-		if said := refused(t, dsn, nil, pgstore.ErrDSN); strings.Contains(said, "secret") {
-			t.Errorf("the error tells the password: %s", said)
+	for dsn, want := range map[string]string{
+		"postgres://app:secret@host:port/db":                              "invalid port",
+		"postgres://app:secret@host/db?pool_max_conns=none":               "cannot parse pool_max_conns",
+		"postgres://app:secret@host/db?pool_max_conns=secret":             "cannot parse pool_max_conns",
+		"postgres://app:secret@host/db?sslrootcert=/secret":               "unable to read CA file: there is no such file",
+		"postgres://app:secret@host/db?target_session_attrs=secret":       "unknown target_session_attrs value",
+		"postgres://app:secret@host/db?sslmode=verify-full&secret":        "missing key/value separator",
+		"postgres://app:other@secret@127.0.0.1:5/app%zz":                  "%40",
+		"postgres://app:other@secret@127.0.0.1:5/app":                     "%40",
+		"postgres://app:12/secret@127.0.0.1:5/app":                        "%40",
+		"postgres://app:x?y@secret@127.0.0.1:5/app":                       "%40",
+		"postgres://app:secret@127.0.0.1:5/app%zz":                        "invalid percent-encoded",
+		"postgres://app:secret word@127.0.0.1:5/app":                      "unexpected spaces",
+		"password=secret nonsense":                                        "invalid keyword/value",
+		"password=first secret port=5":                                    `missing "="`,
+		"user=app password = secret port=x":                               "invalid port",
+		"user=app PASSWORD=secret port=x":                                 "invalid port",
+		"user=app password = 'very secret' port=x":                        "invalid port",
+		"user=app password='very secret":                                  "unterminated quoted string",
+		`user=app password=very\ secret port=x`:                           "invalid port",
+		"user=app password=x port=5 min_protocol_version=secret":          "invalid min_protocol_version",
+		"user=app password=x port=5 service=secret servicefile=/dev/null": "unable to find service",
+		"user=app password=`:\\ secret port=x":                            "invalid port",
+		"host=h password=x port=5 sslmode=verify-ca sslrootcert=/secret":  "unable to read CA file",
+	} {
+		said := refused(t, dsn, nil, pgstore.ErrDSN)
+		_, err := pgstore.Verify(t.Context(), dsn, nil)
+		for _, said := range []string{said, fmt.Sprint(err), fmt.Sprintf("%+v %#v", err, err)} {
+			if strings.Contains(said, "secret") {
+				t.Errorf("the error tells the password: %s", said)
+			}
+		}
+		if !errors.Is(err, pgstore.ErrDSN) || !strings.Contains(said, want) || !strings.Contains(said, "write postgres://user@host") {
+			t.Errorf("%q: %s, want %q", dsn, said, want)
+		}
+	}
+	refused(t, "postgres://app:x%40y%2Fz@127.0.0.1:1/db?application_name=a@b", nil, pgstore.ErrDown) // as it should be written
+}
+
+func TestServerThatCannotBeReachedIsToldInOneLineAndOnce(t *testing.T) {
+	for _, dsn := range []string{"postgres://app@127.0.0.1:1/db", "host=127.0.0.1,localhost port=1 user=app dbname=db"} {
+		said := refused(t, dsn, nil, pgstore.ErrDown)
+		if strings.ContainsAny(said, "\n\t") || strings.Count(said, "127.0.0.1:1 (127.0.0.1)") != 1 {
+			t.Errorf("%q", said)
 		}
 	}
 }

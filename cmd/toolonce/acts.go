@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"strings"
@@ -77,7 +78,7 @@ func headOf(acts []middleware.Act) string {
 func parseHead(noted string) (number int, hash string, err error) {
 	n, hash, _ := strings.Cut(noted, ":")
 	if _, err := fmt.Sscanf(n, "%d", &number); err != nil || number < 1 || fmt.Sprint(number) != n || len(hash) != 64 {
-		return 0, "", usagef("verify: --head %q: say what verify has printed then, NUMBER:HASH", noted)
+		return 0, "", errors.New("say what verify has printed then, NUMBER:HASH")
 	}
 	return number, strings.ToLower(hash), nil
 }

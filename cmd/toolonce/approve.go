@@ -36,6 +36,9 @@ func (e *env) decide(ctx context.Context, args []string, d middleware.Decision) 
 	if err != nil {
 		return err
 	}
+	if d.Approve && a.Unreadable != nil {
+		return fmt.Errorf("approval %s: nobody can see what would be approved: %s; deny it, or approve it with its key", a.ID, closed(a.Unreadable))
+	}
 	d.Run, d.Turn, d.Position, d.ID = a.Call.Run, a.Call.Turn, a.Call.Position, a.ID
 	a, err = e.store.Decide(ctx, d)
 	switch {

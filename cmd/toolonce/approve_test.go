@@ -89,7 +89,7 @@ func (p paying) pending(args ...string) (all []question) {
 func TestWhatWaitsIsListedWithoutDataUnlessAskedFor(t *testing.T) {
 	p := waitingCalls(t)
 	out := p.want(0, "1.2", "pending")
-	for _, said := range []string{"APPROVAL", "TOOL", "RUN", "AGE", "EXPIRES", "2.0", "in 23h59m", `ticket\u001b[31m-42`, "the store has 1 more: -all-namespaces"} {
+	for _, said := range []string{"APPROVAL", "TOOL", "RUN", "AGE", "EXPIRES", "2.0", "in 23h59m", `ticket\u001b[31m-42`, "the store has 1 more namespace: -all-namespaces"} {
 		if !strings.Contains(out, said) {
 			t.Errorf("%q lacks %q", out, said)
 		}

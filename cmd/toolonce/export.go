@@ -90,11 +90,7 @@ func (e *env) exportRuns(ctx context.Context, namespace string, data bool) error
 		if !ok { // forgotten meanwhile
 			continue
 		}
-		r := storedRunOf(namespace, &rec, data)
-		if err != nil {
-			r.Unreadable = closed(err)
-		}
-		if err := e.printJSON(exportedRun{"run", r}); err != nil {
+		if err := e.printJSON(exportedRun{"run", storedRunOf(namespace, &rec, err, data)}); err != nil {
 			return err
 		}
 	}

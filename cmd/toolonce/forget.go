@@ -78,7 +78,7 @@ func (e *env) forgotten(run string, r middleware.ForgetReport, dry bool) error {
 		e.printf("%s\n", ended)
 	}
 	if r.Operations > 0 {
-		e.printf("kept: that the operations were done, so that none is done again\n")
+		e.printf("kept: what became of the operations, so that none that was done is done again\n")
 	}
 	if dry {
 		e.printf("nothing was changed: say -yes to do it; it cannot be undone\n")

@@ -66,7 +66,7 @@ func (f *fixture) checkForgotten(t *testing.T, more ...string) {
 	const what = "1 turns, 1 outputs of calls, input and result of 1 operations, 1 approvals"
 	for range 2 {
 		out := want(0, "would be forgotten: "+what, "forget", "--run", "ticket-1")
-		if !strings.Contains(out, "nothing was changed: say -yes to do it") || !strings.Contains(out, "nobody could go on with it") {
+		if strings.Contains(out, "that the operations were done") || !strings.Contains(out, "kept: what became of the operations") || !strings.Contains(out, "nothing was changed: say -yes to do it") || !strings.Contains(out, "nobody could go on with it") {
 			t.Error(out)
 		}
 	}
@@ -182,7 +182,9 @@ func TestSealedContentIsSaidToBeSealedAndOpensWithTheKeys(t *testing.T) {
 				t.Error(out)
 			}
 			f.keys = "old=" + base64.StdEncoding.EncodeToString(old)
-			f.want(0, "k1", args...) // the id of the key that is missing
+			if out := f.want(0, "k1", args...); !strings.Contains(out, "add it to TOOLONCE_KEYS") || strings.Contains(out, "ByID") { // the id of the key that is missing
+				t.Error(out)
+			}
 			f.keys += ", k1=" + base64.RawStdEncoding.EncodeToString(key)
 			if out := f.want(0, secret, args...); strings.Contains(out, "sealed") {
 				t.Error(out)
@@ -194,6 +196,41 @@ func TestSealedContentIsSaidToBeSealedAndOpensWithTheKeys(t *testing.T) {
 			t.Errorf("content is shown unasked: %s", out)
 		}
 	}
+}
+
+func TestWhatIsSealedIsNotTakenForNothingAndNotDecidedBlindly(t *testing.T) {
+	f := &fixture{t: t, path: filepath.Join(t.TempDir(), "once.db")}
+	key := []byte(strings.Repeat("k", 32))
+	codec, err := seal.AESGCM(seal.Keys{Current: "k1", ByID: map[string][]byte{"k1": key}})
+	fatal(t, err)
+	s, err := sqlitestore.Open(f.path, &sqlitestore.Options{Codec: codec})
+	fatal(t, err)
+	row := lived(t, s)
+	_, err = s.Change(t.Context(), middleware.Transition{Step: middleware.Doubt, Operation: row.Operation, Token: "t", Attempt: 1})
+	fatal(t, err)
+	fatal(t, s.Close())
+	_, said, _ := strings.Cut(f.want(0, "", "run", "ticket-1"), "turn 1\n")
+	if d := cmp.Diff("  says: sealed\n  1.0 sealed: executed "+row.Operation+" (arguments sealed, told sealed)\n", said); d != "" {
+		t.Error(d)
+	}
+	for _, verb := range [][]string{{"run", "ticket-1", "-json"}, {"export"}} {
+		if out := f.want(0, `{"turn":1,"calls":[{"position":0,"verdict":"executed","operation":`, verb...); strings.Contains(out, "_bytes") {
+			t.Error(out)
+		}
+	}
+	who := []string{"--by", "ann", "--why", "seen"}
+	happened := append([]string{"resolve", row.Operation, "--happened", "--result", "1"}, who...)
+	for _, keys := range []string{"", "old=" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("o", 32)))} {
+		f.keys = keys
+		f.refuses(1, "set TOOLONCE_KEYS to the key that sealed it, or leave --result out", happened...)
+		f.refuses(1, "nobody can see what would be approved", append([]string{"approve", "ticket-1", "1.1"}, who...)...)
+	}
+	f.want(0, "in_doubt", "show", row.Operation)
+	f.want(0, "\t1.1\t", "pending")
+	f.want(0, "is denied", append([]string{"deny", "ticket-1", "1.1"}, who...)...)
+	f.keys = "k1=" + base64.StdEncoding.EncodeToString(key)
+	f.want(0, "is done now", happened...)
+	f.want(0, `"text_bytes":5,"calls":[{"position":0,"call_id":"call_1","tool":"pay","arguments_bytes":19,`, "run", "ticket-1", "-json")
 }
 
 func TestBadKeysAreOneErrorThatNeverPrintsThem(t *testing.T) {

@@ -33,7 +33,7 @@ func newGround(ctx context.Context, named string) (*ground, error) {
 	case "":
 		return nil, errNoStore()
 	default:
-		return nil, errNoKind(kind)
+		return nil, errNoKind()
 	}
 }
 

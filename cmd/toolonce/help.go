@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -14,12 +15,13 @@ func example(verb string) string {
 toolonce ops -store sqlite:once.db -tool issue_refund -state done,free -older 24h -limit 20`,
 		"show":    `toolonce show -store sqlite:once.db op_sm5j45zrxmd7`,
 		"resolve": `toolonce resolve -store sqlite:once.db op_sm5j45zrxmd7 --happened --result '{"id":"re_1"}' --by ann --why "re_1 is in the dashboard"`,
-		"recover": `toolonce recover -store sqlite:once.db -tool issue_refund -yes
+		"recover": `toolonce recover -store sqlite:once.db -tool issue_refund -yes --by ann --why "the worker is gone for good"
 
 Operations that were running when their process died are settled by the program's own tools: start it again, and have it call
 middleware.Recover, which asks Lookup and runs again what may be. This command has no tools. It can do the one thing that is
-safe without: say that the outcome is unknown, so that toolonce resolve can be used. A tool with Lookup may still be asked about
-it afterwards; one that may be run again is not run again any more.`,
+safe without: say that the outcome is unknown, so that toolonce resolve can be used. Tools with Rerun, Lookup or Local are better
+recovered by the program: one with Lookup may still be asked about it afterwards, but one that may be run again, or that is Local,
+is not run again any more.`,
 		"pending": `toolonce pending -store sqlite:once.db --show-data`,
 		"approve": `toolonce approve -store sqlite:once.db ticket-42 1.1 --by ann --why "the photos show it"`,
 		"deny":    `toolonce deny -store sqlite:once.db ticket-42 1.1 --by ann --why "no receipt"`,
@@ -57,12 +59,16 @@ func usage(w io.Writer) {
 	for _, v := range verbs {
 		_, _ = fmt.Fprintf(w, "  toolonce %-8s %-29s %s\n", v.name, v.args, v.short)
 	}
-	_, _ = fmt.Fprint(w, "\nEach but audit and version takes -store sqlite:PATH or postgres:DSN (or TOOLONCE_STORE); toolonce help COMMAND tells the flags, with an example.\n"+exitCodes)
+	_, _ = fmt.Fprint(w, "\nEach but audit and version takes -store sqlite:PATH or postgres:DSN (or TOOLONCE_STORE); toolonce help COMMAND tells the flags, with an example.\n"+
+		"TOOLONCE_KEYS has the keys of what is sealed: id=base64,id2=base64, the current one first.\n"+exitCodes)
 }
 
 func (v verb) help(w io.Writer, fs *flag.FlagSet) {
 	_, _ = fmt.Fprintf(w, "usage: toolonce %s\n%s\n\n%s\n\n", strings.TrimSpace(v.name+" [flags] "+v.args), v.short, example(v.name))
 	fs.SetOutput(w)
 	fs.PrintDefaults()
+	if slices.Contains([]string{"run", "show", "resolve", "serve", "export", "pending"}, v.name) {
+		_, _ = fmt.Fprint(w, "\nWhat is sealed opens with its keys alone: "+keysEnv+"=id=base64,id2=base64, the current one first, which seals --result too.\n")
+	}
 	_, _ = fmt.Fprint(w, "\n"+exitCodes)
 }

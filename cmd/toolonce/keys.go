@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/base64"
-	"errors"
 	"strings"
 
 	"github.com/toolonce/toolonce/seal"
@@ -43,8 +42,16 @@ func (e *env) codec() (seal.Codec, error) {
 
 // closed says why content cannot be read.
 func closed(err error) string {
-	if errors.Is(err, seal.ErrSealed) {
+	_, why, sealed := strings.Cut(err.Error(), seal.ErrSealed.Error())
+	switch {
+	case sealed && why == "":
 		return "it is sealed: set " + keysEnv + "=id=base64 to the key that sealed it"
+	case sealed:
+		return operators(strings.TrimPrefix(why, ": "))
+	default:
+		return operators(err.Error())
 	}
-	return err.Error()
 }
+
+// operators is a text of the packages in the words of who uses the command.
+func operators(text string) string { return strings.ReplaceAll(text, "Keys.ByID", keysEnv) }

@@ -49,9 +49,15 @@ func TestRecoverPutsOrphansInDoubtOnlyIfToldTo(t *testing.T) {
 		}
 	}
 	f.want(0, "orphan: its process has died", "ops", "-state", "running")
-	f.want(0, "no operation is left", "recover", "-yes", "-tool", "note")
-	f.want(0, f.op+"\tin_doubt\tpay", "recover", "-yes")
-	f.want(0, "no operation is left", "recover", "-yes")
+	f.want(2, "say who does it and why", "recover", "-yes", "--by", "ann")
+	f.want(0, "orphan: its process has died", "ops", "-state", "running") // still
+	who := []string{"--by", "ann", "--why", "its worker is gone"}
+	f.want(0, "no operation is left", append([]string{"recover", "-yes", "-tool", "note"}, who...)...)
+	f.want(0, f.op+"\tin_doubt\tpay", append([]string{"recover", "-yes"}, who...)...)
+	f.want(0, "no operation is left", append([]string{"recover", "-yes"}, who...)...)
+	if out := f.want(0, "recovered\t"+f.op+"\tann\tits worker is gone", "acts"); strings.Count(out, "\n") != 2 {
+		t.Error("one act wanted:", out)
+	}
 	f.want(0, "is done now", "resolve", f.op, "--happened", "--by", "ann", "--why", "seen")
 }
 
@@ -139,7 +145,7 @@ func TestExportPrintsEverythingByTheLineAndContentOnlyIfAskedFor(t *testing.T) {
 
 func TestStatsCount(t *testing.T) {
 	f := orphaned(t)
-	f.want(0, "in_doubt", "recover", "-yes")
+	f.want(0, "in_doubt", "recover", "-yes", "--by", "ann", "--why", "gone")
 	var s stats
 	line, rest, _ := strings.Cut(f.want(0, "", "stats", "-json"), "\n")
 	fatal(t, json.Unmarshal([]byte(line), &s))
@@ -183,6 +189,7 @@ func TestVerifyTellsWhatIsWrongAndExitsWithOne(t *testing.T) {
 func TestVersionNeedsNoStore(t *testing.T) {
 	f := &fixture{t: t, flag: "nothing"}
 	f.want(0, "SQLite schema      1", "version")
+	f.want(2, "not defined: -store", "version", "-store", "sqlite:x")
 	var v versions
 	fatal(t, json.Unmarshal([]byte(f.want(0, "", "version", "-json")), &v))
 	if !strings.HasPrefix(v.Go, "go1.") || !strings.HasPrefix(v.SQLite, "3.") || v.PostgresSchema < 1 {
@@ -193,6 +200,9 @@ func TestVersionNeedsNoStore(t *testing.T) {
 func TestEveryVerbHasHelpWithAnExample(t *testing.T) {
 	f := &fixture{t: t}
 	all := f.want(0, "Exit codes: 0", "help")
+	for _, args := range [][]string{{"help"}, {"help", "run"}, {"help", "show"}, {"help", "resolve"}, {"help", "serve"}, {"help", "export"}, {"help", "pending"}} {
+		f.want(0, "TOOLONCE_KEYS", args...)
+	}
 	for _, v := range verbs {
 		if !strings.Contains(all, "toolonce "+v.name) {
 			t.Error(v.name, "is not listed")
@@ -271,7 +281,7 @@ func TestAnOrphanThatSomebodyElseSettlesMeanwhileIsNoError(t *testing.T) {
 	row, err := e.find(t.Context(), f.op)
 	fatal(t, err)
 	for _, want := range []string{"in_doubt", "changed"} {
-		if outcome, err := e.doubt(t.Context(), &row); err != nil || outcome != want {
+		if outcome, err := e.doubt(t.Context(), &row, middleware.Act{By: "ann"}); err != nil || outcome != want {
 			t.Errorf("%q, %v, want %q", outcome, err, want)
 		}
 	}
@@ -294,5 +304,45 @@ func TestExportReadsOnAfterItsFirstPage(t *testing.T) {
 	}
 	if len(seen) != 1502 || strings.Count(out, "\n") != 1502 {
 		t.Error(len(seen), strings.Count(out, "\n"))
+	}
+}
+
+func TestWhatIsNotListedIsCounted(t *testing.T) {
+	f := orphaned(t)
+	f.want(0, "\n(1 more: -limit 0)\n", "ops", "-limit", "1")
+	if out := f.want(0, f.op, "ops", "-limit", "2"); strings.Contains(out, "more") {
+		t.Error(out)
+	}
+	code, out, errs := f.call("ops", "-limit", "1", "-json")
+	if code != 0 || errs != "toolonce: 1 more: -limit 0\n" || strings.Count(out, "\n") != 1 {
+		t.Error(code, out, errs)
+	}
+	s, err := sqlitestore.Open(f.path, nil)
+	fatal(t, err)
+	for i, identity := range []string{"03", "04", "05"} {
+		row, won, err := s.Claim(t.Context(), middleware.Claim{Identity: identity, Token: "t", Call: middleware.Alias{Run: "r", Turn: i + 1, Tool: "note"}})
+		if fatal(t, err); !won {
+			t.Fatal("lost")
+		}
+		step := middleware.Doubt
+		if i == 2 {
+			step = middleware.Complete
+		}
+		_, err = s.Change(t.Context(), middleware.Transition{Step: step, Operation: row.Operation, Token: "t", Attempt: 1})
+		fatal(t, err)
+	}
+	fatal(t, s.Close())
+	f.want(0, "\n(2 more: -limit 0)\n", "ops", "-in-doubt", "-limit", "1")
+	if out := f.want(0, "\tr\t1.0\t", "ops", "-in-doubt", "-limit", "1"); strings.Contains(out, "\t2.0\t") {
+		t.Error("who waits for longest is not first:", out)
+	}
+	f.want(0, "\n(at least 4 more: -limit 0)\n", "ops", "-limit", "1")
+	f.want(0, "\n(at least 1 more: -limit 0)\n", "ops", "-limit", "1", "-state", "done")
+	f = ran(t)
+	if out := f.want(0, "\n(at least 1 more: -limit 0)\n", "runs", "-limit", "1"); strings.Contains(out, "first") {
+		t.Error(out)
+	}
+	if out := f.want(0, "second", "runs", "-limit", "2"); strings.Contains(out, "-limit 0") {
+		t.Error(out)
 	}
 }

@@ -71,6 +71,7 @@ type env struct {
 	ctx       context.Context // of the whole command
 	getenv    func(string) string
 	out       io.Writer
+	errw      io.Writer // for what is no output
 	tenant    func(name string) store
 	store     store // of the namespace
 	storeFlag string
@@ -96,14 +97,16 @@ func main() {
 }
 
 func run(e *env, args []string, errw io.Writer) int {
+	out := &output{w: e.out}
+	e.out, e.errw = out, errw
 	err := dispatch(e, args)
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, flag.ErrHelp):
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		err = out.failed()
+	}
+	if err == nil {
 		return 0
 	}
-	_, _ = fmt.Fprintf(errw, "toolonce: %s\n", escape(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	e.complain(operators(err.Error()))
 	if errors.As(err, new(usageError)) {
 		return 2
 	}
@@ -135,11 +138,10 @@ func (v verb) run(e *env, args []string) error {
 	}
 	fs := flag.NewFlagSet(v.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	fs.StringVar(&e.storeFlag, "store", "", "the `store`: "+storeForms+" (default $TOOLONCE_STORE)")
-	fs.StringVar(&e.schema, "schema", "", "the `name` of the store's schema in PostgreSQL (default toolonce)")
-	fs.StringVar(&e.namespace, "namespace", "", "the tenant's `name`")
-	fs.DurationVar(&e.wait, "wait", 10*time.Second, "how long to wait for a store that is busy")
 	fs.BoolVar(&e.json, "json", false, "print JSON, a line a row")
+	if v.name != "version" {
+		e.storeFlags(fs)
+	}
 	do := v.make(fs)
 	rest, err := parse(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -153,10 +155,16 @@ func (v verb) run(e *env, args []string) error {
 	if counts := v.counts(); !slices.Contains(counts, fmt.Sprint(len(rest))) {
 		return usagef("%s takes %s argument(s) and got %d: toolonce %s [flags] %s", v.name, strings.Join(counts, " or "), len(rest), v.name, v.args)
 	}
+	if v.name == "version" {
+		return do(e.ctx, e, rest)
+	}
 	if e.wait <= 0 {
 		return usagef("%s: -wait %v: say how long, such as 10s", v.name, e.wait)
 	}
-	if v.name == "verify" || v.name == "version" { // they need no store that can be opened
+	if all := fs.Lookup("all-namespaces"); all != nil && all.Value.String() == "true" && given(fs, "namespace") {
+		return usagef("%s: -namespace and -all-namespaces: give one of them", v.name)
+	}
+	if v.name == "verify" { // it needs no store that can be opened
 		return do(e.ctx, e, rest)
 	}
 	if err := e.open(); err != nil {
@@ -164,6 +172,20 @@ func (v verb) run(e *env, args []string) error {
 	}
 	err = do(e.ctx, e, rest)
 	return errors.Join(err, e.store.Close())
+}
+
+// storeFlags say which store it is, and what of it.
+func (e *env) storeFlags(fs *flag.FlagSet) {
+	fs.StringVar(&e.storeFlag, "store", "", "the `store`: "+storeForms+" (default $TOOLONCE_STORE)")
+	fs.StringVar(&e.schema, "schema", "", "the `name` of the store's schema in PostgreSQL (default toolonce)")
+	fs.StringVar(&e.namespace, "namespace", "", "the tenant's `name`")
+	fs.DurationVar(&e.wait, "wait", 10*time.Second, "how long to wait for a store that is busy")
+}
+
+// given reports whether a flag was set, to whatever value.
+func given(fs *flag.FlagSet, name string) (yes bool) {
+	fs.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
+	return yes
 }
 
 // counts says how many arguments it takes, in each of its forms.

@@ -113,7 +113,7 @@ func TestWhatIsInDoubtIsFoundAndSettled(t *testing.T) {
 	mark, _, _ = strings.Cut(mark, " ")
 	f.want(1, "has moved on since", "resolve", f.op, "--happened", "--by", "ann", "--why", "seen", "--shown", "00000000.1")
 	f.want(0, "is done now, settled by ann", "resolve", f.op, "--happened", "--result", `{"id":"re_1"}`, "--by", "ann", "--why", "seen", "--shown", mark)
-	f.want(0, "nothing is in doubt\n(in namespace \"\"; the store has 1 more: -all-namespaces)", "ops", "-in-doubt")
+	f.want(0, "nothing is in doubt\n(in namespace \"\"; the store has 1 more namespace: -all-namespaces)", "ops", "-in-doubt")
 	f.want(0, "acme\t", "ops", "-in-doubt", "-all-namespaces")
 	f.want(1, "is done: there is nothing to settle", "resolve", "--did-not-happen", "--by", "bob", "--why", "?", f.op)
 	var got operation

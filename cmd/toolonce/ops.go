@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"flag"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -116,18 +117,24 @@ func (e *env) ops(ctx context.Context, l listing) error {
 		return err
 	}
 	var rows []middleware.Row
+	cut := false // there are more than were read
 	for _, name := range names {
-		more, err := list(ctx, e.tenant(name), l)
+		more, some, err := list(ctx, e.tenant(name), l)
 		if err != nil {
 			return err
 		}
-		rows = append(rows, more...)
+		rows, cut = append(rows, more...), cut || some
 	}
 	slices.SortStableFunc(rows, func(a, b middleware.Row) int {
-		return cmp.Or(cmp.Compare(urgency(&a), urgency(&b)), b.Since.Compare(a.Since))
+		newest := b.Since.Compare(a.Since)
+		if urgency(&a) < calm { // who waits for longest is first
+			newest = -newest
+		}
+		return cmp.Or(cmp.Compare(urgency(&a), urgency(&b)), newest)
 	})
+	hidden := 0
 	if l.Limit > 0 && len(rows) > l.Limit {
-		rows = rows[:l.Limit]
+		rows, hidden = rows[:l.Limit], len(rows)-l.Limit
 	}
 	if e.json {
 		for i := range rows {
@@ -135,44 +142,76 @@ func (e *env) ops(ctx context.Context, l listing) error {
 				return err
 			}
 		}
+		e.beyond(hidden, cut)
 		return nil
 	}
 	e.operations(rows, l)
+	e.beyond(hidden, cut)
 	if l.all {
 		return nil
 	}
 	return e.hint(ctx)
 }
 
-// list reads the operations of one tenant: all that need somebody, and of the others so many.
-func list(ctx context.Context, s store, l listing) (rows []middleware.Row, err error) {
+// beyond says how many are not listed, with JSON beside the output.
+func (e *env) beyond(hidden int, cut bool) {
+	if hidden == 0 {
+		return
+	}
+	what := fmt.Sprintf("%d more: -limit 0", hidden)
+	if cut {
+		what = "at least " + what
+	}
+	if e.json {
+		e.complain(what)
+		return
+	}
+	e.printf("(%s)\n", what)
+}
+
+// list reads the operations of one tenant: all that need somebody, and of the others one more than are asked for. cut says
+// that there may be still more.
+func list(ctx context.Context, s store, l listing) (rows []middleware.Row, cut bool, err error) {
 	urgent, rest := l.Selection, l.Selection
 	open := func(s middleware.State) bool { return s == middleware.InDoubt || s == middleware.Running }
 	urgent.States = slices.DeleteFunc(slices.Clone(l.States), func(s middleware.State) bool { return !open(s) })
 	rest.States = slices.DeleteFunc(slices.Clone(l.States), open)
 	if urgent.Limit = 0; len(urgent.States) > 0 {
 		if rows, err = s.Select(ctx, urgent); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if l.inDoubt { // orphans are told apart after reading
-		return slices.DeleteFunc(rows, func(r middleware.Row) bool { return urgency(&r) > 1 }), nil
+		return slices.DeleteFunc(rows, func(r middleware.Row) bool { return urgency(&r) == calm }), false, nil
 	}
-	if len(rest.States) > 0 {
-		more, err := s.Select(ctx, rest)
-		return append(rows, more...), err
+	if len(rest.States) == 0 {
+		return rows, false, nil
 	}
-	return rows, nil
+	if l.Limit > 0 {
+		rest.Limit++
+	}
+	more, err := s.Select(ctx, rest)
+	return append(rows, more...), l.Limit > 0 && len(more) > l.Limit, err
+}
+
+func moreNamespaces(n int) string {
+	if n == 1 {
+		return "1 more namespace"
+	}
+	return fmt.Sprintf("%d more namespaces", n)
 }
 
 // hint says where else there are operations, so that an empty list is not taken for an empty store.
 func (e *env) hint(ctx context.Context) error {
 	names, err := e.store.Namespaces(ctx)
 	if others := slices.DeleteFunc(names, func(n string) bool { return n == e.namespace }); len(others) > 0 {
-		e.printf("(in namespace %q; the store has %d more: -all-namespaces)\n", e.namespace, len(others))
+		e.printf("(in namespace %q; the store has %s: -all-namespaces)\n", e.namespace, moreNamespaces(len(others)))
 	}
 	return err
 }
+
+// calm is the urgency of what needs nobody.
+const calm = 2
 
 // urgency puts what needs somebody first.
 func urgency(r *middleware.Row) int {
@@ -182,7 +221,7 @@ func urgency(r *middleware.Row) int {
 	case r.State == middleware.Running && (r.OwnerGone || r.OwnerUnknown), r.Late:
 		return 1
 	default:
-		return 2
+		return calm
 	}
 }
 

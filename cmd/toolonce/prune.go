@@ -66,7 +66,7 @@ func pruneVerb(fs *flag.FlagSet) action {
 // prune forgets what one tenant need not keep. What was forgotten before an error is printed too.
 func (e *env) prune(ctx context.Context, namespace string, label bool, opts middleware.PruneOptions) error {
 	wipe := func() {}
-	if terminal(e.out) && !e.json {
+	if e.tty && !e.json {
 		opts.Progress = func(r middleware.PruneReport) {
 			e.printf("\r%d contents, %d operations, %d approvals, %d runs …", r.Contents, r.Identities, r.Approvals, r.Runs)
 		}

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 
 	"github.com/toolonce/toolonce/middleware"
 )
+
+// actRecovered is the kind of act that says of an operation that its outcome is unknown.
+const actRecovered = "recovered"
 
 // recovered is what became of an orphan, or would.
 type recovered struct {
@@ -23,7 +27,15 @@ type recovered struct {
 func recoverVerb(fs *flag.FlagSet) action {
 	yes := fs.Bool("yes", false, "do it: without, nothing is changed and they are only listed")
 	tool := fs.String("tool", "", "only those of the tool of this `name`")
+	who := personFlags(fs)
 	return func(ctx context.Context, e *env, _ []string) error {
+		var act middleware.Act
+		if *yes {
+			var err error
+			if act, err = who.act("recover"); err != nil {
+				return err
+			}
+		}
 		rows, err := e.store.Select(ctx, middleware.Selection{States: []middleware.State{middleware.Running}, Tool: *tool})
 		if err != nil {
 			return err
@@ -41,7 +53,7 @@ func recoverVerb(fs *flag.FlagSet) action {
 			if r.OwnerUnknown {
 				f.Outcome = "owner unknown"
 			} else if *yes {
-				if f.Outcome, err = e.doubt(ctx, r); err != nil {
+				if f.Outcome, err = e.doubt(ctx, r, act); err != nil {
 					return errors.Join(err, e.recovered(found, true))
 				}
 			}
@@ -51,13 +63,20 @@ func recoverVerb(fs *flag.FlagSet) action {
 	}
 }
 
-// doubt says of an orphan that its outcome is unknown, unless somebody was faster.
-func (e *env) doubt(ctx context.Context, r *middleware.Row) (outcome string, err error) {
+// doubt says of an orphan that its outcome is unknown, unless somebody was faster, and records that.
+func (e *env) doubt(ctx context.Context, r *middleware.Row, act middleware.Act) (outcome string, err error) {
 	row, err := e.store.Change(ctx, middleware.Transition{
 		Step: middleware.Doubt, Operation: r.Operation, Token: r.Token, Attempt: r.Attempt, Owner: r.Owner,
 	})
 	if errors.Is(err, middleware.ErrLost) {
 		return "changed", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	act.Kind, act.Target = actRecovered, r.Operation
+	if _, err = e.store.Record(ctx, act); err != nil {
+		err = fmt.Errorf("operation %s is in doubt now, which could not be recorded as an act: %w", r.Operation, err)
 	}
 	return string(row.State), err
 }

@@ -48,7 +48,7 @@ func ran(t *testing.T) *fixture {
 
 func TestRunsAreListed(t *testing.T) {
 	f := ran(t)
-	out := f.want(0, "the store has 1 more: -all-namespaces", "runs")
+	out := f.want(0, "the store has 1 more namespace: -all-namespaces", "runs")
 	for _, said := range []string{"second\tchat-7\tresponses\t1\tleft\t", `first\u001b[2J` + "\tchat-7\tchat\t2\tfinished\t"} {
 		if !strings.Contains(out, said) {
 			t.Errorf("it lacks %q:\n%s", said, out)
@@ -95,7 +95,7 @@ turn 2
 `, rest); d != "" {
 		t.Error(d)
 	}
-	f.want(0, "1.0 pay: not answered", "run", "second")
+	f.want(0, "1.0 pay: not answered (2 bytes of arguments, told 0 bytes)", "run", "second")
 	f.want(0, "says: order-1001 is paid", "run", "second", "--show-data")
 	if out := f.want(0, "", "run", "second", "-json"); strings.Contains(out, secret) {
 		t.Error(out)

@@ -52,10 +52,17 @@ func runsVerb(fs *flag.FlagSet) action {
 			return err
 		}
 		var found []runSummary
+		q, limit, cut := q, q.Limit, false
+		if limit > 0 {
+			q.Limit++
+		}
 		for _, name := range names {
 			more, err := e.tenant(name).Runs(ctx, q)
 			if err != nil {
 				return err
+			}
+			if limit > 0 && len(more) > limit {
+				more, cut = more[:limit], true
 			}
 			for i := range more {
 				found = append(found, summaryOf(name, &more[i]))
@@ -67,9 +74,13 @@ func runsVerb(fs *flag.FlagSet) action {
 					return err
 				}
 			}
-			return nil
+		} else {
+			e.runs(found, *all)
 		}
-		if e.runs(found, *all); *all {
+		if cut {
+			e.beyond(1, true)
+		}
+		if e.json || *all {
 			return nil
 		}
 		return e.hint(ctx)

@@ -79,11 +79,12 @@ func (e *env) serve(ctx context.Context, l net.Listener, by string, o operator.O
 	go func() { served <- server.Serve(l) }()
 	link := "http://" + d.host + d.path + "?token=" + d.token
 	if e.json {
-		if err := e.printJSON(map[string]string{"url": link}); err != nil {
-			return err
-		}
+		_ = e.printJSON(map[string]string{"url": link}) // strings have a JSON form
 	} else {
 		e.printf("%s\nOpen it: the address works once, and lets in the browser that opens it. Ctrl-C ends the page.\n", link)
+	}
+	if err := e.unwritten(); err != nil { // nobody can open it
+		return errors.Join(err, server.Close())
 	}
 	select {
 	case err := <-served:

@@ -52,9 +52,8 @@ const storeForms = "sqlite:PATH or postgres:DSN"
 
 func errNoStore() error { return usagef("no store: say -store %s, or set TOOLONCE_STORE", storeForms) }
 
-func errNoKind(kind string) error {
-	return usagef("store %q is of no known kind: say %s", kind, storeForms)
-}
+// errNoKind does not say which: what was given may be a DSN, and its password before the first colon.
+func errNoKind() error { return usagef("the store is of no known kind: say %s", storeForms) }
 
 // open opens the store, which must exist: a misspelt path must not look like an empty store.
 func (e *env) open() error {
@@ -79,7 +78,7 @@ func (e *env) open() error {
 		}
 		e.tenant = func(name string) store { return s.Namespace(name) }
 	default:
-		return errNoKind(kind)
+		return errNoKind()
 	}
 	e.store = e.tenant(e.namespace)
 	return nil

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -35,6 +37,38 @@ func stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
+// output remembers why it could not write.
+type output struct {
+	w   io.Writer
+	err error // the first
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	o.err = cmp.Or(o.err, err)
+	return n, err
+}
+
+func (o *output) failed() error {
+	if o.err == nil {
+		return nil
+	}
+	return fmt.Errorf("the output could not be written: %w", o.err)
+}
+
+// unwritten says why something could not be printed. A verb that goes on for long asks.
+func (e *env) unwritten() error {
+	if o, ok := e.out.(*output); ok {
+		return o.failed()
+	}
+	return nil
+}
+
+// complain says something beside the output, in a line.
+func (e *env) complain(what string) {
+	_, _ = fmt.Fprintf(e.errw, "toolonce: %s\n", escape(strings.ReplaceAll(what, "\n", "; ")))
+}
+
 func (e *env) printf(format string, args ...any) { _, _ = fmt.Fprintf(e.out, format, args...) }
 
 func (e *env) printJSON(v any) error {
@@ -43,7 +77,7 @@ func (e *env) printJSON(v any) error {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	e.printf("%s\n", escape(strings.TrimSuffix(b.String(), "\n"))) // JSON leaves direction and zero-width characters as they are
-	return err
+	return cmp.Or(err, e.unwritten())
 }
 
 // quote writes a word so that a shell reads it as one.

@@ -29,16 +29,13 @@ type verified struct {
 
 func verifyVerb(fs *flag.FlagSet) action {
 	quick := fs.Bool("quick", false, "on SQLite, leave out whether indexes have what their tables have")
-	head := fs.String("head", "", "what verify printed of the last act some time ago: `NUMBER:HASH`, to see that all is still there")
+	var number int
+	var hash string
+	fs.Func("head", "what verify printed of the last act some time ago: `NUMBER:HASH`, to see that all is still there", func(noted string) (err error) {
+		number, hash, err = parseHead(noted)
+		return err
+	})
 	return func(ctx context.Context, e *env, _ []string) error {
-		var number int
-		var hash string
-		var err error
-		if *head != "" {
-			if number, hash, err = parseHead(*head); err != nil {
-				return err
-			}
-		}
 		found, v, err := e.verify(ctx, *quick)
 		if err != nil {
 			return err
@@ -90,7 +87,7 @@ func (e *env) verify(ctx context.Context, quick bool) (found []finding, v verifi
 		}
 		v = verified{Checks: r.Checks, Schema: r.Schema, acts: r.Acts}
 	default:
-		return nil, v, errNoKind(kind)
+		return nil, v, errNoKind()
 	}
 	v.Head = headOf(v.acts)
 	return found, v, nil

@@ -21,7 +21,7 @@ import (
 
 // storeVerbs are all that look into a store, with arguments that they take.
 var storeVerbs = [][]string{
-	{"ops"}, {"show", "op_x"}, {"resolve", "op_x", "--happened", "--by", "a", "--why", "b"}, {"recover", "-yes"}, {"pending"},
+	{"ops"}, {"show", "op_x"}, {"resolve", "op_x", "--happened", "--by", "a", "--why", "b"}, {"recover", "-yes", "--by", "a", "--why", "b"}, {"pending"},
 	{"approve", "x", "--by", "a", "--why", "b"}, {"deny", "x", "--by", "a", "--why", "b"}, {"runs"}, {"run", "x"}, {"stats"}, {"verify"},
 	{"export"}, {"prune"}, {"forget", "--run", "x"}, {"acts"}, {"serve", "--by", "a"},
 }
@@ -165,6 +165,10 @@ func TestAWrongDatabaseIsToldInOneLineWithoutItsPassword(t *testing.T) {
 		{1, "postgres:host=127.0.0.1 port=1 user=x password=hidden", "cannot be reached", nil},
 		{1, "postgres://x:hidden@127.0.0.1:1/x", "cannot be reached", nil},
 		{1, "postgres:this is none", "the connection string is wrong", nil},
+		{1, "postgres:user=app password = hidden port=x", "invalid port", nil},
+		{1, `postgres:user=app PASSWORD='a hidden' port=x`, "invalid port", nil},
+		{1, "postgres://app:a@hidden@127.0.0.1:5/app%zz", "write %40", nil},
+		{2, "host=x password=hidden", "say sqlite:PATH or postgres:DSN", nil},
 		{1, dsn, "there is no such schema", []string{"-schema", "none"}},
 		{1, dsn, "", []string{"-schema", "pg_catalog"}},
 		{2, "mysql://root:hidden@somewhere", "say sqlite:PATH or postgres:DSN", nil},
@@ -222,6 +226,7 @@ func TestCallsThatAreWrongAreToldInOneLine(t *testing.T) {
 		{2, "say how long", []string{"ops", "-older", "-1h"}},
 		{2, "invalid value", []string{"ops", "-older", "long ago"}},
 		{2, "say how many", []string{"runs", "-limit", "-1"}},
+		{2, "say what verify has printed then", []string{"verify", "--head", ""}},
 		{2, "say how long", []string{"ops", "-wait", "0s"}},
 		{2, "takes 0 argument(s) and got 1", []string{"verify", "x"}},
 		{2, "takes 1 argument(s) and got 0", []string{"run"}},
@@ -240,6 +245,11 @@ func TestCallsThatAreWrongAreToldInOneLine(t *testing.T) {
 	}
 	if d := cmp.Diff(before, f.want(0, "", "export", "-all-namespaces")); d != "" {
 		t.Error(d)
+	}
+	for _, name := range []string{"acme", ""} {
+		for _, verb := range []string{"ops", "pending", "runs", "stats", "export", "prune", "acts"} {
+			f.refuses(2, "give one of them", verb, "-namespace", name, "-all-namespaces")
+		}
 	}
 	for _, args := range storeVerbs {
 		e := &fixture{t: t}
@@ -277,8 +287,27 @@ func TestTwoWhoRecoverAtOnceBothSucceed(t *testing.T) {
 	f := orphaned(t)
 	var wg sync.WaitGroup
 	for range 2 {
-		wg.Go(func() { f.want(0, "", "recover", "-yes") })
+		wg.Go(func() { f.want(0, "", "recover", "-yes", "--by", "a", "--why", "b") })
 	}
 	wg.Wait()
 	f.want(0, string(middleware.InDoubt), "show", f.op)
+}
+
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	f := inDoubt(t, time.Minute)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("it takes a /dev/full: ", err)
+	}
+	defer func() { fatal(t, full.Close()) }()
+	for _, args := range [][]string{
+		{"help"}, {"help", "ops"}, {"ops"}, {"ops", "-json"}, {"show", f.op}, {"recover"}, {"pending"}, {"runs"}, {"stats"}, {"verify"}, {"export"}, {"prune"},
+		{"acts"}, {"version"}, {"audit", "-h"}, {"serve", "--by", "a"}, {"serve", "--by", "a", "-json"},
+	} {
+		var errs bytes.Buffer
+		code := run(&env{ctx: t.Context(), out: full, getenv: f.getenv}, args, &errs)
+		if code != 1 || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), "the output could not be written: ") {
+			t.Errorf("%v: exit %d, %s", args, code, &errs)
+		}
+	}
 }
