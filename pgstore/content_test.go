@@ -10,9 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/toolonce/toolonce/agent/journal"
-	"github.com/toolonce/toolonce/agent/journal/journaltest"
 	"github.com/toolonce/toolonce/middleware"
-	"github.com/toolonce/toolonce/middleware/ledgertest"
 	"github.com/toolonce/toolonce/seal"
 )
 
@@ -23,12 +21,6 @@ func sealing(tb testing.TB, p place, b byte) place {
 	p.codec, err = seal.AESGCM(seal.Keys{Current: "k", ByID: map[string][]byte{"k": bytes.Repeat([]byte{b}, 32)}})
 	check(tb, err)
 	return p
-}
-
-func TestStoreThatSealsKeepsTheContracts(t *testing.T) {
-	p := sealing(t, fresh(t), 1)
-	ledgertest.Run(t, systemsAt(t, p))
-	journaltest.Run(t, runsAt(t, p))
 }
 
 // TestSealedContentIsInNoTableAndOpensForItsKeyAlone has what a store gives without the key: what is sealed is said to be

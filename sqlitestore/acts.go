@@ -18,6 +18,7 @@ const (
 // act records what a person does, in the transaction that does it.
 func (s *Store) act(x *tx, a middleware.Act) (middleware.Act, error) {
 	var before []byte
+	a.Number = 0
 	if _, err := x.one(lastAct, []any{&a.Number, &before}); err != nil {
 		return a, err
 	}
@@ -32,14 +33,15 @@ func (s *Store) Record(ctx context.Context, a middleware.Act) (middleware.Act, e
 	if err := a.Check(); err != nil {
 		return middleware.Act{}, err
 	}
+	var recorded middleware.Act
 	err := s.f.writer.do(ctx, func(x *tx) (err error) {
-		a, err = s.act(x, a)
+		recorded, err = s.act(x, a)
 		return err
 	})
 	if err != nil {
 		return middleware.Act{}, s.f.wrap("recording an act in", err)
 	}
-	return a, nil
+	return recorded, nil
 }
 
 // Acts implements middleware.Recorder.

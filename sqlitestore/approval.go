@@ -65,6 +65,7 @@ func (s *Store) Ask(ctx context.Context, a middleware.Approval, expires time.Dur
 		return middleware.Approval{}, s.f.wrap("asking for an approval in", err)
 	}
 	err = s.f.writer.do(ctx, func(x *tx) error {
+		got = approval{}
 		c, now := &a.Call, s.f.now()
 		args := []any{s.namespace, c.Run, c.Tool, pack(c.Fingerprint), c.Turn, c.Position, pack(a.Identity), a.Generation, now.UnixNano(), content.Digest(a.Input)}
 		ok, err := x.one(countingApproval, got.dest(), args...)
@@ -92,6 +93,7 @@ func (s *Store) Ask(ctx context.Context, a middleware.Approval, expires time.Dur
 func (s *Store) Decide(ctx context.Context, d middleware.Decision) (middleware.Approval, error) {
 	var a approval
 	err := s.f.writer.do(ctx, func(x *tx) error {
+		a = approval{}
 		now, state := s.f.now(), middleware.Denied
 		if d.Approve {
 			state = middleware.Approved

@@ -164,7 +164,7 @@ func (c *changing) try(x *tx, statements map[middleware.Step]string, blind bool)
 	if !ok {
 		return false, nil
 	}
-	c.now = c.s.f.now()
+	c.now, c.r = c.s.f.now(), record{} // it may be another try
 	args := c.arguments(idOf(c.t.Operation))
 	if blind {
 		n, err := x.exec(strings.TrimSuffix(query, returning), args...)

@@ -82,27 +82,39 @@ func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.R
 	if err != nil {
 		return row, false, err
 	}
-	n := newClaiming(s, c, input)
+	var n claiming
+	var ran, doubtful bool // doubtful: it was run again, though the time before may have been made
+	try := func(f func(*claiming, *tx) error) func(*tx) error {
+		again := false
+		return func(x *tx) error {
+			ran, doubtful, again = true, doubtful || again, true
+			n = newClaiming(s, c, input)
+			return f(&n, x)
+		}
+	}
 	if c.Seen.Operation == "" && c.SeenAlias == "" && c.Call.Turn > 0 && !c.Repeat && c.Approval == "" {
-		err = s.f.writer.single(ctx, n.first)
+		err = s.f.writer.single(ctx, try((*claiming).first))
 	}
 	if err == nil && !n.won {
 		for range 8 { // ids are random: even the second try is rare
-			n = newClaiming(s, c, input)
-			if err = s.f.writer.do(ctx, n.run); !sameKey(err) {
+			if err = s.f.writer.do(ctx, try((*claiming).run)); !sameKey(err) {
 				break
 			}
 		}
 	}
-	if err != nil {
+	if err == nil && n.won {
+		row, err = s.row(ctx, &n.r)
+		return row, err == nil, err
+	}
+	if err != nil && !ran {
 		return row, false, err
 	}
-	if !n.won {
-		row, err = s.inTheWay(ctx, c)
-		return row, false, err
+	row, failed := s.inTheWay(ctx, c)
+	if made := row.Token == c.Token && row.State == middleware.Running && row.Attempt == 1 && row.OwnerMine; failed == nil && made && (doubtful || err != nil) {
+		return row, true, nil // only the answer was lost
 	}
-	row, err = s.row(ctx, &n.r)
-	return row, err == nil, err
+	keep(&err, failed)
+	return row, false, err
 }
 
 // inTheWay is what the place of a call means, or else who holds the identity; zero if there is none.

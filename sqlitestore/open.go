@@ -210,6 +210,7 @@ func (f *file) migrate(ctx context.Context, blank bool) error {
 	for {
 		again := false
 		err := f.writer.do(ctx, func(x *tx) error {
+			again = false
 			var s stamp
 			for q, to := range map[string]*int64{askApplication: &s.application, askVersion: &s.version, askTables: &s.tables} {
 				if _, err := x.one(q, []any{to}); err != nil {

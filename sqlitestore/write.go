@@ -42,7 +42,8 @@ type writer struct {
 	closed bool
 }
 
-// write is what one caller wants written. f may be run again, where what it has written could not stay.
+// write is what one caller wants written. f may be run again, where what it has written could not stay, or where the driver
+// says so of a commit that was made. So it must not build on what it has left in variables the time before.
 type write struct {
 	f     func(*tx) error
 	how   how
@@ -80,23 +81,34 @@ func newWriter(ctx context.Context, path string, timeout time.Duration) (*writer
 	return w, nil
 }
 
-// connect makes the connection. Another process that makes the file at this moment is waited for.
-func (w *writer) connect(ctx context.Context, until time.Time) (err error) {
-	err = insist(until, func() error {
-		w.conn, err = w.db.Conn(context.WithoutCancel(ctx))
+// connect makes the connection, where there is none. Another process that makes the file at this moment is waited for.
+func (w *writer) connect(ctx context.Context, until time.Time) error {
+	if w.conn != nil {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	return insist(until, func() (err error) {
+		if w.given {
+			w.conn, err = take(ctx, w.db, until)
+		} else {
+			w.conn, err = w.db.Conn(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		w.stmts = &statements{prepare: w.conn.PrepareContext}
+		if w.given {
+			if err = w.setUp(ctx); err != nil {
+				w.drop()
+			}
+		}
 		return err
 	})
-	if err == nil && w.given {
-		err = w.setUp(context.WithoutCancel(ctx))
-	}
-	if err == nil {
-		w.stmts = &statements{prepare: w.conn.PrepareContext}
-	}
-	return err
 }
 
 // drop gives up a connection whose state is not known.
 func (w *writer) drop() {
+	w.stmts.close()                                              // else database/sql leaves them open, and with them the file locked
 	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool closes it
 	w.conn = nil
 }
@@ -183,17 +195,13 @@ func (w *writer) lead(first *write) {
 		first.err = ErrClosed
 		return
 	}
-	if w.conn == nil && first.how != ending {
-		if first.err = w.connect(first.ctx, first.until); first.err != nil {
-			return
-		}
-	}
 	batch = w.join(batch)
 	if len(batch) == 1 {
 		w.one(first)
 		return
 	}
 	if first.err = w.begin(first); first.err != nil { // the others have more time
+		w.rollBack(&tx{w: w, ctx: first.ctx})
 		w.mu.Lock()
 		w.waiting = append(slices.Clone(batch[1:]), w.waiting...)
 		w.mu.Unlock()
@@ -234,12 +242,20 @@ func (w *writer) handOn() {
 }
 
 func (w *writer) begin(r *write) error {
+	if err := w.connect(r.ctx, r.until); err != nil {
+		return err
+	}
 	x := &tx{w: w, ctx: r.ctx}
 	return insist(r.until, func() error { return x.run("BEGIN IMMEDIATE") })
 }
 
 // one makes a write by itself.
 func (w *writer) one(r *write) {
+	if r.how != ending {
+		if r.err = w.connect(r.ctx, r.until); r.err != nil {
+			return
+		}
+	}
 	x := &tx{w: w, ctx: r.ctx}
 	switch r.how {
 	case statement:
@@ -323,6 +339,10 @@ func (w *writer) idle(ctx context.Context, query string, dest []any, args ...any
 	defer w.handOn()
 	x := &tx{w: w, ctx: ctx}
 	ok, err = x.one(query, dest, args...)
+	if err != nil && w.inTransaction() { // it is of no more use
+		w.drop()
+		return false, false, nil
+	}
 	return ok, true, err
 }
 
