@@ -22,14 +22,11 @@ type refund struct {
 	Cents   int    `json:"cents"`
 }
 
-// newStore is a store after a day's work: a refund in doubt, one that waits for a person, and a run in which calls were stopped.
-func newStore(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "once.db")
-	s, err := sqlitestore.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+// longRun is the run that waits for a person.
+const longRun = "a-run-with-a-name-that-is-long-enough-to-need-more-than-one-line-on-a-telephone"
+
+// handler is the program's tool, as each of its processes has it.
+func handler(s *sqlitestore.Store) registry.Handler {
 	tools := registry.New()
 	registry.Add(tools, registry.Tool[refund, string]{
 		Name: "issue_refund", Effect: registry.NonIdempotentWrite,
@@ -44,7 +41,18 @@ func newStore(t *testing.T) string {
 			return "re_" + in.OrderID + " \u202e00.5", nil
 		},
 	})
-	h := tools.Handler(middleware.Once(s, &middleware.OnceOptions{Logger: slog.New(slog.DiscardHandler)}))
+	return tools.Handler(middleware.Once(s, &middleware.OnceOptions{Logger: slog.New(slog.DiscardHandler)}))
+}
+
+// newStore is a store after a day's work: a refund in doubt, one that waits for a person, and a run in which calls were stopped.
+func newStore(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "once.db")
+	s, err := sqlitestore.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := handler(s)
 	w := &teller{t: t, store: s, handle: h}
 	w.run(registry.Run{ID: "ticket-42", Conversation: "chat-7"}, [][]string{
 		{`{"order_id":"1002","cents":500}`, `{"order_id":"1002","cents":500}`, `{"order_id":"1002","cents":900}`},
@@ -53,7 +61,7 @@ func newStore(t *testing.T) string {
 	for i := range 12 {
 		w.run(registry.Run{ID: fmt.Sprintf("ticket-%d", 100+i)}, [][]string{{fmt.Sprintf(`{"order_id":"2%03d","cents":700}`, i)}})
 	}
-	w.run(registry.Run{ID: "a-run-with-a-name-that-is-long-enough-to-need-more-than-one-line-on-a-telephone"}, [][]string{{`{"order_id":"1003","cents":12000}`}})
+	w.run(registry.Run{ID: longRun}, [][]string{{`{"order_id":"1003","cents":12000}`}})
 	w.run(registry.Run{ID: "ticket-43"}, [][]string{{`{"order_id":"1004","cents":250}`}})
 	rows, err := s.Select(t.Context(), middleware.Selection{Run: "ticket-43"})
 	w.try(err)

@@ -16,6 +16,9 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/toolonce/toolonce/registry"
+	"github.com/toolonce/toolonce/sqlitestore"
 )
 
 // page is a browser that has the pages of a store open.
@@ -154,6 +157,28 @@ func TestARefundInDoubtIsFoundSettledAndGone(t *testing.T) {
 	p.follow(`nav a[href="./"]`)
 	p.wants("section[aria-labelledby=waiting]", "Nothing waits for approval.")
 	p.wants("main", "Nothing needs you, ann.")
+
+	// The runs go on: the model is told what the person has said, and what was approved is done.
+	s, err := sqlitestore.Open(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	h := handler(s)
+	for _, c := range []struct {
+		call registry.Call
+		want registry.Verdict
+		says string
+	}{
+		{registry.Call{Run: registry.Run{ID: "ticket-42", Conversation: "chat-7"}, Turn: 2, Position: 1, ID: "call_11", Arguments: `{"order_id":"1001","cents":189}`}, registry.Replayed, `{"id":"re_1"}`},
+		{registry.Call{Run: registry.Run{ID: "ticket-99", Conversation: "chat-7"}, Turn: 1, Arguments: `{"order_id":"1001","cents":189}`}, registry.AlreadyDone, "re_1"},
+		{registry.Call{Run: registry.Run{ID: longRun}, Turn: 1, ID: "call_00", Arguments: `{"order_id":"1003","cents":12000}`, Asked: time.Now()}, registry.Executed, "re_1003"},
+	} {
+		c.call.Tool = "issue_refund"
+		if res, err := h(t.Context(), &c.call); err != nil || res.Verdict != c.want || !strings.Contains(res.Content, c.says) {
+			t.Errorf("run %s is told %+v, %v, want %s", c.call.Run.ID, res, err, c.want)
+		}
+	}
 }
 
 func TestTheKeyboardIsEnough(t *testing.T) {
