@@ -193,5 +193,5 @@ func readable(tool string, row *Row) error {
 	if row.Unreadable == nil {
 		return nil
 	}
-	return fmt.Errorf("middleware: reading operation %s of %s: %w: nothing was run", row.Operation, tool, row.Unreadable)
+	return fmt.Errorf("middleware: reading operation %s of %s: %w: no call is answered from it, nor run again, until it can be read", row.Operation, tool, row.Unreadable)
 }
