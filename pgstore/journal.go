@@ -57,23 +57,11 @@ func (w *writing) args(more ...any) []any {
 	return append([]any{pack(w.s.namespace), pack(w.run), pack(w.token)}, more...)
 }
 
-// outputs queues those of a turn that are new, if that is the last. texts are their contents as they are stored.
-func (w *writing) outputs(b *batch, turn int, outputs []journal.Output, texts []string) {
-	for i, o := range outputs {
-		b.run(insertOutput, w.args(turn, o.Position, pack(texts[i]), pack(string(o.Verdict)), pack(o.Operation))...)
+// outputs queues those of a turn that are new, if that is the last.
+func (w *writing) outputs(b *batch, turn int, outputs []journal.Output) {
+	for _, o := range outputs {
+		b.run(insertOutput, w.args(turn, o.Position, pack(o.Content), pack(string(o.Verdict)), pack(o.Operation))...)
 	}
-}
-
-// putOutputs are the contents of outputs as they are stored.
-func (s *Store) putOutputs(run string, turn int, outputs []journal.Output) ([]string, error) {
-	texts := make([]string, len(outputs))
-	for i, o := range outputs {
-		var err error
-		if texts[i], err = s.content().PutOutput(run, turn, o); err != nil {
-			return nil, err
-		}
-	}
-	return texts, nil
 }
 
 // Append implements journal.Journal in one commit and one round trip. The caller's context does not cut it short. Where it
@@ -94,11 +82,7 @@ func (s *Store) append(ctx context.Context, e journal.Entry) (journal.Entry, err
 	n, before := e.Turn.Number, e.Turn.Number-1
 	var stored journal.Entry
 	var made, there bool
-	texts, err := s.putOutputs(e.Run, before, e.Outputs)
-	if err != nil {
-		return stored, err
-	}
-	answer, err := s.content().PutAnswer(e.Run, e.Turn)
+	e, err := s.content().PutEntry(e)
 	if err != nil {
 		return stored, err
 	}
@@ -106,10 +90,10 @@ func (s *Store) append(ctx context.Context, e journal.Entry) (journal.Entry, err
 		stored = journal.Entry{Run: e.Run, Token: e.Token, Turn: journal.Turn{Number: n}}
 		w.see(b)
 		if before > 0 {
-			w.outputs(b, before, e.Outputs, texts)
+			w.outputs(b, before, e.Outputs)
 		}
 		if before > 0 || len(e.Outputs) == 0 {
-			b.one(&made, insertTurn, []any{new(number)}, w.args(before, pack(answer), e.Final)...)
+			b.one(&made, insertTurn, []any{new(number)}, w.args(before, pack(string(e.Turn.Answer)), e.Final)...)
 		}
 		b.one(&there, turnAnswer, []any{(*raw)(&stored.Turn.Answer)}, w.args(n)...)
 		b.each(turnOutputs, func(rows pgx.Rows) error {
@@ -119,10 +103,7 @@ func (s *Store) append(ctx context.Context, e journal.Entry) (journal.Entry, err
 		}, w.args(before)...)
 	})
 	if err == nil {
-		err = s.content().OpenAnswer(e.Run, &stored.Turn)
-	}
-	if err == nil {
-		err = s.content().OpenOutputs(e.Run, before, stored.Outputs)
+		err = s.content().OpenEntry(&stored)
 	}
 	lost := !w.known || !w.owned
 	if lost && doubtful && w.finished && e.Final && n == w.last { // only the first answer was lost
@@ -151,7 +132,7 @@ func (s *Store) Leave(ctx context.Context, l journal.Leaving) error {
 	defer s.d.held.Delete(s.holding(l.Token))
 	w := writing{s: s, run: l.Run, token: l.Token}
 	nameless := l.Turn == 0 && len(l.Outputs) > 0
-	texts, err := s.putOutputs(l.Run, l.Turn, l.Outputs)
+	outputs, err := s.content().PutOutputs(l.Run, l.Turn, l.Outputs)
 	if err != nil {
 		return s.d.wrap("leaving a run in", err)
 	}
@@ -161,7 +142,7 @@ func (s *Store) Leave(ctx context.Context, l journal.Leaving) error {
 			return
 		}
 		if l.Turn > 0 {
-			w.outputs(b, l.Turn, l.Outputs, texts)
+			w.outputs(b, l.Turn, outputs)
 		}
 		b.run(leaveRun, w.args(l.Turn)...)
 	})

@@ -151,20 +151,5 @@ func (s *Store) list(ctx context.Context, states []middleware.State, limit int) 
 	if limit <= 0 {
 		limit = -1
 	}
-	var found []*record
-	err := s.f.reader.each(ctx, listing(states)+` ORDER BY since DESC, id DESC LIMIT ?2`, func(rows *sql.Rows) error {
-		r := &record{}
-		found = append(found, r)
-		return rows.Scan(r.dest()...)
-	}, s.namespace, limit)
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]middleware.Row, len(found))
-	for i, r := range found {
-		if rows[i], err = s.row(ctx, r); err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
+	return s.rows(ctx, listing(states)+` ORDER BY since DESC, id DESC LIMIT ?2`, s.namespace, limit)
 }

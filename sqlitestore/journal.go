@@ -33,15 +33,28 @@ const openCall = `EXISTS (SELECT 1 FROM runs INDEXED BY runs_open CROSS JOIN ali
 // Append implements journal.Journal in one commit. The caller's context does not cut it short. Where it fails, the run is
 // left as far as this process is concerned, though not for others: the next Begin in this process takes it.
 func (s *Store) Append(ctx context.Context, e journal.Entry) (journal.Entry, error) {
-	var stored journal.Entry
-	err := s.writeRun(ctx, e.Run, e.Token, func(x *tx, id int64, last int) (left bool, err error) {
-		stored, err = s.appendTurn(x, id, last, e)
-		return stored.Final, err
-	})
+	stored, err := s.append(ctx, e)
+	if err != nil || stored.Final {
+		s.f.held.Delete(s.holding(e.Token))
+	}
 	if err != nil {
 		return journal.Entry{}, s.f.wrap("storing a turn in", err)
 	}
 	return stored, nil
+}
+
+func (s *Store) append(ctx context.Context, e journal.Entry) (stored journal.Entry, err error) {
+	if e, err = s.content().PutEntry(e); err != nil {
+		return stored, err
+	}
+	err = s.writeRun(ctx, e.Run, e.Token, func(x *tx, id int64, last int) (err error) {
+		stored, err = s.appendTurn(x, id, last, e)
+		return err
+	})
+	if err == nil {
+		err = s.content().OpenEntry(&stored)
+	}
+	return stored, err
 }
 
 func (s *Store) appendTurn(x *tx, id int64, last int, e journal.Entry) (journal.Entry, error) {
@@ -50,16 +63,14 @@ func (s *Store) appendTurn(x *tx, id int64, last int, e journal.Entry) (journal.
 	var err error
 	switch {
 	case before >= 0 && before < last: // it is stored
-		if _, err = x.one(turnAnswer, []any{(*[]byte)(&stored.Turn.Answer)}, id, e.Turn.Number); err == nil {
-			err = s.content().OpenAnswer(e.Run, &stored.Turn)
-		}
+		_, err = x.one(turnAnswer, []any{(*[]byte)(&stored.Turn.Answer)}, id, e.Turn.Number)
 	case before != last:
 		err = fmt.Errorf("turn %d does not follow turn %d: begin the run again and go on from there", e.Turn.Number, last)
 	case before == 0 && len(e.Outputs) > 0:
 		err = fmt.Errorf("outputs came with turn %d: no turn is before it whose calls they could answer", e.Turn.Number)
 	default:
-		if err = s.addOutputs(x, id, e.Run, before, e.Outputs); err == nil {
-			err = s.addTurn(x, id, e.Run, e.Turn)
+		if err = addOutputs(x, id, before, e.Outputs); err == nil {
+			err = x.run(insertTurn, id, e.Turn.Number, string(e.Turn.Answer))
 		}
 		if stored.Final = e.Final; err == nil && e.Final {
 			err = x.run(finishRun, id, s.f.now().UnixNano())
@@ -73,28 +84,13 @@ func (s *Store) appendTurn(x *tx, id int64, last int, e journal.Entry) (journal.
 		stored.Outputs = append(stored.Outputs, o)
 		return err
 	}, id, before)
-	if err == nil {
-		err = s.content().OpenOutputs(e.Run, before, stored.Outputs)
-	}
 	return stored, err
 }
 
-func (s *Store) addTurn(x *tx, id int64, run string, turn journal.Turn) error {
-	answer, err := s.content().PutAnswer(run, turn)
-	if err != nil {
-		return err
-	}
-	return x.run(insertTurn, id, turn.Number, answer)
-}
-
 // addOutputs stores the outputs of a turn that are new.
-func (s *Store) addOutputs(x *tx, id int64, run string, turn int, outputs []journal.Output) error {
+func addOutputs(x *tx, id int64, turn int, outputs []journal.Output) error {
 	for _, o := range outputs {
-		text, err := s.content().PutOutput(run, turn, o)
-		if err != nil {
-			return err
-		}
-		if err := x.run(insertOutput, id, turn, o.Position, text, string(o.Verdict), o.Operation); err != nil {
+		if err := x.run(insertOutput, id, turn, o.Position, o.Content, string(o.Verdict), o.Operation); err != nil {
 			return err
 		}
 	}
@@ -104,36 +100,34 @@ func (s *Store) addOutputs(x *tx, id int64, run string, turn int, outputs []jour
 // Leave implements journal.Journal in one commit. The caller's context does not cut it short. Whatever comes of it, the
 // run is left as far as this process is concerned.
 func (s *Store) Leave(ctx context.Context, l journal.Leaving) error {
-	err := s.writeRun(ctx, l.Run, l.Token, func(x *tx, id int64, last int) (left bool, err error) {
-		if (l.Turn != 0 || len(l.Outputs) > 0) && (l.Turn != last || last == 0) {
-			return true, fmt.Errorf("turn %d is not the last one, which is %d: name that, or leave without outputs", l.Turn, last)
-		}
-		if err := s.addOutputs(x, id, l.Run, l.Turn, l.Outputs); err != nil {
-			return true, err
-		}
-		return true, x.run(leaveRun, id)
-	})
+	defer s.f.held.Delete(s.holding(l.Token))
+	outputs, err := s.content().PutOutputs(l.Run, l.Turn, l.Outputs)
+	if err == nil {
+		err = s.writeRun(ctx, l.Run, l.Token, func(x *tx, id int64, last int) error {
+			if (l.Turn != 0 || len(l.Outputs) > 0) && (l.Turn != last || last == 0) {
+				return fmt.Errorf("turn %d is not the last one, which is %d: name that, or leave without outputs", l.Turn, last)
+			}
+			if err := addOutputs(x, id, l.Turn, outputs); err != nil {
+				return err
+			}
+			return x.run(leaveRun, id)
+		})
+	}
 	return s.f.wrap("leaving a run in", err)
 }
 
-// writeRun runs f in a transaction in which the run is the token's; last is the number of its last turn, 0 for none. The
-// caller is at the run no more after an error, and where f has left it.
-func (s *Store) writeRun(ctx context.Context, run, token string, f func(x *tx, id int64, last int) (left bool, err error)) error {
-	var left bool
-	err := s.f.writer.do(ctx, func(x *tx) error {
+// writeRun runs f in a transaction in which the run is the token's; last is the number of its last turn, 0 for none.
+func (s *Store) writeRun(ctx context.Context, run, token string, f func(x *tx, id int64, last int) error) error {
+	return s.f.writer.do(ctx, func(x *tx) error {
 		var id int64
 		var last int
 		ok, err := x.one(myRun, []any{&id, &last}, s.namespace, run, token)
 		if err == nil && !ok {
 			err = journal.ErrLost
 		}
-		if err == nil {
-			left, err = f(x, id, last)
+		if err != nil {
+			return err
 		}
-		return err
+		return f(x, id, last)
 	})
-	if err != nil || left {
-		s.f.held.Delete(s.holding(token))
-	}
-	return err
 }

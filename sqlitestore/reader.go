@@ -102,18 +102,5 @@ func (s *Store) Read(ctx context.Context, run string) (journal.Record, bool, err
 	if err != nil || !known {
 		return journal.Record{}, false, s.f.wrap("reading a run of", err)
 	}
-	return r, true, s.f.wrap("reading a run of", s.openRun(&r))
-}
-
-// openRun takes all content that can be opened, and leaves the rest out: what else there is to see of the run must not be lost
-// with it.
-func (s *Store) openRun(r *journal.Record) (closed error) {
-	for i := range r.Turns {
-		t := &r.Turns[i]
-		keep(&closed, s.content().OpenAnswer(r.Run.ID, t))
-		for at := range t.Outputs {
-			keep(&closed, s.content().OpenOutputs(r.Run.ID, t.Number, t.Outputs[at:at+1]))
-		}
-	}
-	return closed
+	return r, true, s.f.wrap("reading a run of", s.content().OpenRecord(&r))
 }

@@ -1,8 +1,10 @@
 package content
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/toolonce/toolonce/agent/journal"
@@ -50,46 +52,61 @@ func (v View) OpenApproval(a *middleware.Approval) {
 	a.Input, a.Unreadable = v.takeBytes(a.Input, "approval", a.ID)
 }
 
-// PutAnswer is that of a turn.
-func (v View) PutAnswer(run string, turn journal.Turn) (string, error) {
-	return v.Put(string(turn.Answer), v.Namespace, "answer", run, strconv.Itoa(turn.Number))
+// PutEntry is an entry as it is stored.
+func (v View) PutEntry(e journal.Entry) (journal.Entry, error) {
+	answer, err := v.Put(string(e.Turn.Answer), v.Namespace, "answer", e.Run, strconv.Itoa(e.Turn.Number))
+	if err != nil {
+		return e, err
+	}
+	e.Turn.Answer = json.RawMessage(answer)
+	e.Outputs, err = v.PutOutputs(e.Run, e.Turn.Number-1, e.Outputs)
+	return e, err
 }
 
-// OpenRecord takes the answers and outputs of a run that was read.
-func (v View) OpenRecord(r *journal.Record) error {
+// OpenEntry takes what an entry that was read says.
+func (v View) OpenEntry(e *journal.Entry) error {
+	if err := v.openAnswer(e.Run, &e.Turn); err != nil {
+		return err
+	}
+	return v.openOutputs(e.Run, e.Turn.Number-1, e.Outputs)
+}
+
+// OpenRecord takes the answers and outputs of a run that was read. What cannot be opened is left out, and the first reason is
+// the error: what else there is to see of the run is not lost with it.
+func (v View) OpenRecord(r *journal.Record) (closed error) {
 	for i := range r.Turns {
 		t := &r.Turns[i]
-		if err := v.OpenAnswer(r.Run.ID, t); err != nil {
-			return err
-		}
-		if err := v.OpenOutputs(r.Run.ID, t.Number, t.Outputs); err != nil {
-			return err
-		}
+		closed = cmp.Or(closed, v.openAnswer(r.Run.ID, t), v.openOutputs(r.Run.ID, t.Number, t.Outputs))
 	}
-	return nil
+	return closed
 }
 
-// OpenAnswer takes that of a turn.
-func (v View) OpenAnswer(run string, turn *journal.Turn) error {
+func (v View) openAnswer(run string, turn *journal.Turn) error {
 	answer, err := v.Take(string(turn.Answer), v.Namespace, "answer", run, strconv.Itoa(turn.Number))
 	turn.Answer = json.RawMessage(answer)
 	return err
 }
 
-// PutOutput is what the model is told.
-func (v View) PutOutput(run string, turn int, o journal.Output) (string, error) {
-	return v.Put(o.Content, v.Namespace, "output", run, strconv.Itoa(turn), strconv.Itoa(o.Position))
-}
-
-// OpenOutputs takes those of a turn.
-func (v View) OpenOutputs(run string, turn int, outputs []journal.Output) (err error) {
+// PutOutputs are those of a turn as they are stored.
+func (v View) PutOutputs(run string, turn int, outputs []journal.Output) ([]journal.Output, error) {
+	outputs = slices.Clone(outputs)
 	for i := range outputs {
 		o := &outputs[i]
-		if o.Content, err = v.Take(o.Content, v.Namespace, "output", run, strconv.Itoa(turn), strconv.Itoa(o.Position)); err != nil {
-			return err
+		var err error
+		if o.Content, err = v.Put(o.Content, v.Namespace, "output", run, strconv.Itoa(turn), strconv.Itoa(o.Position)); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return outputs, nil
+}
+
+func (v View) openOutputs(run string, turn int, outputs []journal.Output) (closed error) {
+	for i := range outputs {
+		o := &outputs[i]
+		content, err := v.Take(o.Content, v.Namespace, "output", run, strconv.Itoa(turn), strconv.Itoa(o.Position))
+		o.Content, closed = content, cmp.Or(closed, err)
+	}
+	return closed
 }
 
 // Digest stands for an input where two are compared, since what is sealed twice is not equal. It is nil for nil.
