@@ -6,16 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toolonce/toolonce/internal/pieces"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
-)
-
-const (
-	pruneScan  = 10_000  // rows that are looked at by one query
-	pruneBatch = 500     // rows that are changed by one transaction
-	pruneBytes = 8 << 20 // of content that goes by one transaction
-	// pruneMargin is for claims under way and for clocks that are behind: what is younger is looked at again the next time.
-	pruneMargin = 24 * time.Hour
 )
 
 // The first three arguments are always namespace, how old content must be at least, and registry.DefaultRetain.
@@ -87,14 +80,6 @@ func (s *Store) Prune(ctx context.Context, opts middleware.PruneOptions) (middle
 	return p.report, s.d.wrap("pruning", err)
 }
 
-// over says why the work is not gone on with.
-func over(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
 func (p *pruning) args(more ...any) []any {
 	return append([]any{pack(p.s.namespace), span(p.opts.OlderThan), span(registry.DefaultRetain)}, more...)
 }
@@ -105,11 +90,11 @@ func (p *pruning) operations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began, until := p.below, idAt(p.now.Add(pruneMargin)) // what is younger has no time that is over
+	began, until := p.below, idAt(p.now.Add(pieces.Margin)) // what is younger has no time that is over
 	for from := p.below; err == nil; {
 		var there bool
 		var end number
-		err = p.s.d.read(ctx, func(b *batch) { b.one(&there, scanEnd, []any{&end}, from, until, pruneScan) })
+		err = p.s.d.read(ctx, func(b *batch) { b.one(&there, scanEnd, []any{&end}, from, until, pieces.Scan) })
 		if err != nil || end == 0 {
 			break
 		}
@@ -117,7 +102,7 @@ func (p *pruning) operations(ctx context.Context) error {
 			from = int64(end) + 1
 		}
 	}
-	if p.below = min(p.below, idAt(p.now.Add(-pruneMargin))); p.opts.DryRun || p.below <= began {
+	if p.below = min(p.below, idAt(p.now.Add(-pieces.Margin))); p.opts.DryRun || p.below <= began {
 		return err
 	}
 	_, failed := p.s.d.write(ctx, func(b *batch) { b.run(setPruned, pack(p.s.namespace), p.below) })
@@ -129,12 +114,12 @@ func (p *pruning) operations(ctx context.Context) error {
 
 // scan looks at the operations with ids in a range, and forgets what can be.
 func (p *pruning) scan(ctx context.Context, from, end int64) error {
-	var due []candidate
+	var due []pieces.Candidate
 	err := p.s.d.read(ctx, func(b *batch) {
 		due = nil
 		b.each(scanOver, func(rows pgx.Rows) error {
-			var c candidate
-			err := rows.Scan(&c.id, &c.whole, &c.needed, &c.bytes)
+			var c pieces.Candidate
+			err := rows.Scan(&c.ID, &c.Whole, &c.Needed, &c.Bytes)
 			due = append(due, c)
 			return err
 		}, p.args(from, end)...)
@@ -144,13 +129,13 @@ func (p *pruning) scan(ctx context.Context, from, end int64) error {
 	}
 	due = p.free(due)
 	for len(due) > 0 {
-		var batch []candidate
-		batch, due = cut(due)
+		var batch []pieces.Candidate
+		batch, due = pieces.Cut(due)
 		if err := p.forget(ctx, batch); err != nil {
 			return err
 		}
 		p.told()
-		if err := over(ctx); err != nil {
+		if err := pieces.Over(ctx); err != nil {
 			return err
 		}
 	}
@@ -177,35 +162,17 @@ func (p *pruning) look(ctx context.Context, from, end int64) error {
 	return nil
 }
 
-// candidate is an operation that has something to forget.
-type candidate struct {
-	id     int64
-	whole  bool // it may go altogether
-	needed bool // an open call means it
-	bytes  int  // of its content
-}
-
 // free counts and leaves out what is needed.
-func (p *pruning) free(due []candidate) []candidate {
-	var free []candidate
+func (p *pruning) free(due []pieces.Candidate) []pieces.Candidate {
+	var free []pieces.Candidate
 	for _, c := range due {
-		if c.needed {
+		if c.Needed {
 			p.report.Needed++
 		} else {
 			free = append(free, c)
 		}
 	}
 	return free
-}
-
-// cut takes from the front what goes by one transaction.
-func cut(due []candidate) (batch, rest []candidate) {
-	n, bytes := 0, 0
-	for n < len(due) && n < pruneBatch && (n == 0 || bytes+due[n].bytes <= pruneBytes) {
-		bytes += due[n].bytes
-		n++
-	}
-	return due[:n], due[n:]
 }
 
 func (p *pruning) told() {
@@ -215,12 +182,12 @@ func (p *pruning) told() {
 }
 
 // forget is one batch in its transaction.
-func (p *pruning) forget(ctx context.Context, all []candidate) error {
+func (p *pruning) forget(ctx context.Context, all []pieces.Candidate) error {
 	var ids []int64
 	whole := 0
 	for _, c := range all {
-		ids = append(ids, c.id)
-		if c.whole {
+		ids = append(ids, c.ID)
+		if c.Whole {
 			whole++
 		}
 	}

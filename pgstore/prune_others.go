@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/toolonce/toolonce/internal/pieces"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -41,7 +42,7 @@ func (p *pruning) aliases(ctx context.Context) error {
 	for more := true; more; {
 		var end place
 		args := []any{pack(p.s.namespace), last.run, last.turn, last.position}
-		err := p.s.d.read(ctx, func(b *batch) { b.one(&more, aliasEnd, end.dest(), append(args, pruneScan-1)...) })
+		err := p.s.d.read(ctx, func(b *batch) { b.one(&more, aliasEnd, end.dest(), append(args, pieces.Scan-1)...) })
 		if err != nil {
 			return err
 		}
@@ -59,10 +60,10 @@ func (p *pruning) aliases(ctx context.Context) error {
 			}, args...)
 		})
 		for err == nil && len(found) > 0 {
-			batch := found[:min(len(found), pruneBatch)]
+			batch := found[:min(len(found), pieces.Batch)]
 			found = found[len(batch):]
 			if err = p.forgetStrays(ctx, batch); err == nil {
-				err = over(ctx)
+				err = pieces.Over(ctx)
 			}
 		}
 		if last = end; err != nil {
@@ -99,7 +100,7 @@ func (p *pruning) inOrder(ctx context.Context, query, forget string, count *int)
 			b.each(query, func(rows pgx.Rows) error {
 				numbers = append(numbers, 0)
 				return rows.Scan(&numbers[len(numbers)-1])
-			}, ns, after, last, pruneBatch)
+			}, ns, after, last, pieces.Batch)
 		})
 		if err != nil || len(numbers) == 0 {
 			return err
@@ -115,7 +116,7 @@ func (p *pruning) inOrder(ctx context.Context, query, forget string, count *int)
 		}
 		*count += gone
 		p.told()
-		if err := over(ctx); err != nil {
+		if err := pieces.Over(ctx); err != nil {
 			return err
 		}
 	}

@@ -6,16 +6,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/toolonce/toolonce/internal/pieces"
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/registry"
-)
-
-const (
-	pruneScan  = 10_000  // rows that are looked at by one query
-	pruneBatch = 500     // rows that are changed by one transaction
-	pruneBytes = 8 << 20 // of content that goes by one transaction
-	// pruneMargin is for claims under way whose ids are of a while ago: what is younger is looked at again the next time.
-	pruneMargin = 24 * time.Hour
 )
 
 // The first four arguments are always namespace, now, how old content must be at least, and registry.DefaultRetain. The + before
@@ -81,14 +74,6 @@ func (s *Store) Prune(ctx context.Context, opts middleware.PruneOptions) (middle
 	return p.report, s.f.wrap("pruning", err)
 }
 
-// over says why the work is not gone on with.
-func over(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
 func (p *pruning) args(more ...any) []any {
 	return append([]any{p.s.namespace, p.now.UnixNano(), int64(p.opts.OlderThan), int64(registry.DefaultRetain)}, more...)
 }
@@ -99,18 +84,18 @@ func (p *pruning) operations(ctx context.Context) error {
 		return err
 	}
 	began, until := p.below, idAt(p.now)+1<<idRandom // what is younger has no time that is over
-	err := over(ctx)
+	err := pieces.Over(ctx)
 	for from := p.below; err == nil; {
 		var end sql.NullInt64
-		if _, err = r.one(lasting, scanEnd, []any{&end}, from, until, pruneScan); err != nil || !end.Valid {
+		if _, err = r.one(lasting, scanEnd, []any{&end}, from, until, pieces.Scan); err != nil || !end.Valid {
 			break
 		}
 		if err = p.scan(ctx, from, end.Int64); err == nil {
 			from = end.Int64 + 1
-			err = over(ctx)
+			err = pieces.Over(ctx)
 		}
 	}
-	if p.below = min(p.below, idAt(p.now.Add(-pruneMargin))); p.opts.DryRun || p.below <= began {
+	if p.below = min(p.below, idAt(p.now.Add(-pieces.Margin))); p.opts.DryRun || p.below <= began {
 		return err
 	}
 	keep(&err, p.remember(lasting))
@@ -120,23 +105,23 @@ func (p *pruning) operations(ctx context.Context) error {
 // scan looks at the operations with ids in a range, and forgets what can be.
 func (p *pruning) scan(ctx context.Context, from, end int64) error {
 	lasting, r := context.WithoutCancel(ctx), p.s.f.reader
-	var due []candidate
+	var due []pieces.Candidate
 	err := r.each(lasting, scanOver, func(rows *sql.Rows) error {
-		var c candidate
-		err := rows.Scan(&c.id, &c.whole, &c.needed, &c.bytes)
-		if p.report.Needed += btoi(c.needed); !c.needed {
+		var c pieces.Candidate
+		err := rows.Scan(&c.ID, &c.Whole, &c.Needed, &c.Bytes)
+		if p.report.Needed += btoi(c.Needed); !c.Needed {
 			due = append(due, c)
 		}
 		return err
 	}, p.args(from, end)...)
 	for err == nil && len(due) > 0 {
-		var batch []candidate
-		batch, due = cut(due)
+		var batch []pieces.Candidate
+		batch, due = pieces.Cut(due)
 		if err = p.forget(lasting, batch); err != nil {
 			break
 		}
 		p.told()
-		err = over(ctx)
+		err = pieces.Over(ctx)
 	}
 	if err == nil && p.report.Oldest.IsZero() {
 		_, err = r.one(lasting, scanOldest, []any{(*moment)(&p.report.Oldest)}, p.args(from, end)...)
@@ -152,29 +137,11 @@ func (p *pruning) scan(ctx context.Context, from, end int64) error {
 	return err
 }
 
-// candidate is an operation that has something to forget.
-type candidate struct {
-	id     int64
-	whole  bool // it may go altogether
-	needed bool // an open call means it
-	bytes  int  // of its content
-}
-
 func btoi(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
-}
-
-// cut takes from the front what goes by one transaction.
-func cut(due []candidate) (batch, rest []candidate) {
-	n, bytes := 0, 0
-	for n < len(due) && n < pruneBatch && (n == 0 || bytes+due[n].bytes <= pruneBytes) {
-		bytes += due[n].bytes
-		n++
-	}
-	return due[:n], due[n:]
 }
 
 func (p *pruning) told() {
@@ -184,17 +151,17 @@ func (p *pruning) told() {
 }
 
 // forget is one batch in its transaction.
-func (p *pruning) forget(ctx context.Context, batch []candidate) error {
+func (p *pruning) forget(ctx context.Context, batch []pieces.Candidate) error {
 	if p.opts.DryRun {
 		for _, c := range batch {
-			p.report.Identities += btoi(c.whole)
-			p.report.Contents += btoi(!c.whole)
+			p.report.Identities += btoi(c.Whole)
+			p.report.Contents += btoi(!c.Whole)
 		}
 		return nil
 	}
 	ids := make([]int64, len(batch))
 	for i, c := range batch {
-		ids[i] = c.id
+		ids[i] = c.ID
 	}
 	var whole, contents int64
 	err := p.s.f.writer.do(ctx, func(x *tx) (err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"github.com/toolonce/toolonce/internal/pieces"
 	"github.com/toolonce/toolonce/registry"
 )
 
@@ -40,7 +41,7 @@ func (p *pruning) aliases(ctx context.Context) error {
 		var end place
 		var err error
 		args := []any{ns, last.run, last.turn, last.position}
-		if more, err = r.one(lasting, aliasEnd, end.dest(), append(args, pruneScan-1)...); err != nil {
+		if more, err = r.one(lasting, aliasEnd, end.dest(), append(args, pieces.Scan-1)...); err != nil {
 			return err
 		}
 		if args = append(args, end.run, end.turn, end.position); !more {
@@ -54,10 +55,10 @@ func (p *pruning) aliases(ctx context.Context) error {
 			return err
 		}, args...)
 		for err == nil && len(found) > 0 {
-			batch := found[:min(len(found), pruneBatch)]
+			batch := found[:min(len(found), pieces.Batch)]
 			found = found[len(batch):]
 			if err = p.forgetStrays(lasting, batch); err == nil {
-				err = over(ctx)
+				err = pieces.Over(ctx)
 			}
 		}
 		if last = end; err != nil {
@@ -97,7 +98,7 @@ func (p *pruning) inOrder(ctx context.Context, query string, until int64, count 
 		err := p.s.f.reader.each(lasting, query, func(rows *sql.Rows) error {
 			numbers = append(numbers, 0)
 			return rows.Scan(&numbers[len(numbers)-1])
-		}, p.s.namespace, until, last, pruneBatch)
+		}, p.s.namespace, until, last, pieces.Batch)
 		if err != nil || len(numbers) == 0 {
 			return err
 		}
@@ -111,7 +112,7 @@ func (p *pruning) inOrder(ctx context.Context, query string, until int64, count 
 		}
 		*count += int(gone)
 		p.told()
-		if err := over(ctx); err != nil {
+		if err := pieces.Over(ctx); err != nil {
 			return err
 		}
 	}
