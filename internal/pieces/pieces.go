@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// How much is done at a time.
 const (
 	Scan  = 10_000  // rows that are looked at by one query
 	Batch = 500     // rows that are changed by one transaction
