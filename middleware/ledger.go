@@ -2,6 +2,8 @@ package middleware
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -94,6 +96,12 @@ type Row struct {
 // Expired reports whether a done row is past its date.
 func (r *Row) Expired() bool {
 	return r.State == Done && !r.Expires.IsZero() && !r.Now.Before(r.Expires)
+}
+
+// Shown is what a person's verdict is bound to: a short mark of the claim and the attempt that were looked at.
+func (r *Row) Shown() string {
+	h := sha256.Sum256([]byte(r.Token))
+	return fmt.Sprintf("%s.%d", hex.EncodeToString(h[:4]), r.Attempt)
 }
 
 // Query says which row to find: the first that applies of Operation, the place of a call, Identity, Tool and Resource.

@@ -2,8 +2,6 @@ package operator
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,15 +29,9 @@ type settling struct {
 	Unknown bool   // nothing shows whether its process lives
 }
 
-// shown is what a verdict is bound to, as in the command's `show`.
-func shown(r *middleware.Row) string {
-	h := sha256.Sum256([]byte(r.Token))
-	return fmt.Sprintf("%s.%d", hex.EncodeToString(h[:4]), r.Attempt)
-}
-
 // fill sets what a form shows of a row.
 func (s *site) fill(f *settling, r *middleware.Row) {
-	f.Shown, f.Over, f.Key = shown(r), !unsettled(r), r.Key
+	f.Shown, f.Over, f.Key = r.Shown(), !unsettled(r), r.Key
 	f.Unknown = r.State == middleware.Running && r.OwnerUnknown && s.mourner != nil
 	if r.Now.Before(r.Deadline) {
 		f.Early = until(r.Deadline, r.Now)
@@ -104,7 +96,7 @@ func (s *site) verdict(ctx context.Context, row middleware.Row, f settling, by s
 	switch {
 	case !unsettled(&row):
 		return no(nothingToSettle(&row))
-	case f.Shown != shown(&row):
+	case f.Shown != row.Shown():
 		return no("It has moved on since you looked. This is what it is now: look again, and say it once more if it still holds.")
 	case f.Result != "" && row.Unreadable != nil:
 		return no("This page has not the key of what is sealed, so its programs could not read the result: leave it empty, or have this page open it.")

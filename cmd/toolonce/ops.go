@@ -52,7 +52,7 @@ func operationOf(r *middleware.Row, data bool) operation {
 		Orphan: r.State == middleware.Running && r.OwnerGone, Unknown: r.State == middleware.Running && r.OwnerUnknown,
 		Tool: r.Tool, Run: r.Claimer.Run, Turn: r.Claimer.Turn, Position: r.Claimer.Position, Attempt: r.Attempt,
 		Since: stamp(r.Since), Created: stamp(r.Created), DoneAt: stamp(r.DoneAt), Deadline: stamp(r.Deadline),
-		Generation: r.Generation, Shown: shown(r), Undoes: r.Undoes, RepeatOf: r.RepeatOf, By: r.SettledBy, Why: r.SettledWhy,
+		Generation: r.Generation, Shown: r.Shown(), Undoes: r.Undoes, RepeatOf: r.RepeatOf, By: r.SettledBy, Why: r.SettledWhy,
 	}
 	if r.Unreadable != nil {
 		o.Unreadable = closed(r.Unreadable)

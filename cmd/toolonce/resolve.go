@@ -58,8 +58,8 @@ func (e *env) resolve(ctx context.Context, id string, v verdict) error {
 	if err != nil {
 		return err
 	}
-	if v.shown != "" && v.shown != shown(&row) {
-		return fmt.Errorf("operation %s has moved on since %s was shown (it is %s, %s now): look again with toolonce show", id, v.shown, row.State, shown(&row))
+	if v.shown != "" && v.shown != row.Shown() {
+		return fmt.Errorf("operation %s has moved on since %s was shown (it is %s, %s now): look again with toolonce show", id, v.shown, row.State, row.Shown())
 	}
 	if v.result != "" && row.Unreadable != nil {
 		return fmt.Errorf("operation %s is sealed, and --result would be stored so that its programs cannot read it: set %s to the key that sealed it, or leave --result out: %s",

@@ -2,19 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"flag"
 	"fmt"
 
 	"github.com/toolonce/toolonce/middleware"
 )
-
-// shown is what a person's verdict is bound to: the claim and the attempt that were looked at.
-func shown(r *middleware.Row) string {
-	h := sha256.Sum256([]byte(r.Token))
-	return fmt.Sprintf("%s.%d", hex.EncodeToString(h[:4]), r.Attempt)
-}
 
 func (e *env) find(ctx context.Context, id string) (middleware.Row, error) {
 	row, ok, err := e.store.Find(ctx, middleware.Query{Operation: id})
