@@ -39,8 +39,8 @@ func (n *claiming) first(x *tx) error {
 	}
 	n.x, n.now = x, n.s.f.now()
 	n.r = record{Row: middleware.Row{KeySince: n.now, Created: n.now}, id: newID(n.now)}
-	changed, err := x.exec(insertOperation, n.arguments(-1)...)
-	if sameKey(err) { // of the place of the call, most likely
+	changed, err := x.exec(insertFirst, n.arguments(-1)...)
+	if unkept(err) {
 		return nil
 	}
 	if n.won = changed == 1; n.won {

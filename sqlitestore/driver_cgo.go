@@ -160,6 +160,11 @@ func sqliteKind(err error) error {
 	return systemKind(e.SystemErrno)
 }
 
+func driverUnkept(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.Code == sqlite3.ErrConstraint
+}
+
 func driverSameKey(err error) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintPrimaryKey

@@ -18,6 +18,8 @@ func probe(context.Context, string) (stamp, error) { return stamp{}, ErrUnsuppor
 
 func sqliteKind(error) error { return nil }
 
+func driverUnkept(error) bool { return false }
+
 func driverSameKey(error) bool { return false }
 
 func driverInTransaction(any) (open, known bool) { return false, false }

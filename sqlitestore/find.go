@@ -17,19 +17,20 @@ var (
 	byID        = `SELECT ` + all + ` FROM operations WHERE id = +?1 AND namespace = +?2`
 	read        = `SELECT ` + all + `, (` + countRepeats + ` = operations.identity) FROM `
 	byOperation = read + `operations WHERE id = +?3 AND namespace = +?1`
-	byIdentity  = read + `operations WHERE namespace = +?1 AND identity = +?3 ORDER BY released = 0 DESC, generation DESC LIMIT 1`
-	byPlace     = `SELECT aliases.call_id IS NULL, aliases.call_id, aliases.tool, aliases.arguments, aliases.fingerprint, ` +
-		strings.TrimPrefix(read, `SELECT `) + `aliases JOIN operations ON operations.id = aliases.operation AND operations.namespace = +?1
-		WHERE aliases.namespace = +?1 AND aliases.run = +?2 AND aliases.turn = +?3 AND aliases.position = +?4`
+	byIdentity  = read + `operations WHERE id = ` + ofIdentity + ` AND namespace = +?1`
+	ofIdentity  = `coalesce((SELECT id FROM operations WHERE namespace = +?1 AND identity = +?3 AND released = 0),
+		(SELECT id FROM (SELECT id, max(generation) FROM operations WHERE namespace = +?1 AND identity = +?3 AND released > 0)))`
+	// byCall looks for the operation at a place, and else for that of an identity. It is one statement: each has its own
+	// transaction, and that a call is new, as most are, is found by two keys.
+	byCall = `SELECT aliases.operation IS NOT NULL, aliases.call_id IS NULL, aliases.call_id, aliases.tool, aliases.arguments, aliases.fingerprint, ` +
+		strings.TrimPrefix(read, `SELECT `) + `operations LEFT JOIN aliases ON aliases.operation = operations.id AND ` + atCall + `
+		WHERE operations.id = coalesce((SELECT meant.id FROM aliases JOIN operations AS meant ON meant.id = aliases.operation AND meant.namespace = +?1
+			WHERE ` + atCall + `), ` + ofIdentity + `) AND operations.namespace = +?1`
+	atCall     = `aliases.namespace = +?1 AND aliases.run = +?2 AND aliases.turn = +?4 AND aliases.position = +?5`
 	byResource = read + `operations WHERE namespace = +?1 AND tool = +?3 AND resource = +?4 AND state <> 'free'
 		ORDER BY CASE state WHEN 'done' THEN 0 WHEN 'released' THEN 2 ELSE 1 END, created DESC, id DESC LIMIT 1`
 	undoing = `SELECT id FROM operations WHERE undoes = +?1 AND namespace = +?2 AND state IN ('running', 'in_doubt') LIMIT 1`
 )
-
-// whichOperation finds at once that a call is new, which most calls are.
-const whichOperation = `SELECT EXISTS (SELECT 1 FROM aliases JOIN operations ON operations.id = aliases.operation AND operations.namespace = +?1
-		WHERE aliases.namespace = +?1 AND aliases.run = +?2 AND aliases.turn = +?3 AND aliases.position = +?4),
-	EXISTS (SELECT 1 FROM operations WHERE namespace = +?1 AND identity = +?5)`
 
 // countRepeats leaves out the aliases of an expired operation whose place another has taken: they mean nothing any more.
 const countRepeats = `SELECT count(*) FROM aliases AS repeated WHERE repeated.namespace = +?1 AND repeated.run = +?2
@@ -52,18 +53,6 @@ func (s *Store) find(ctx context.Context, q middleware.Query) (middleware.Row, b
 	var found *middleware.Alias
 	var ok bool
 	var err error
-	if q.Operation == "" && q.Turn > 0 && q.Identity != "" {
-		var placed, known bool
-		if _, err := s.f.one(ctx, whichOperation, []any{&placed, &known}, s.namespace, q.Run, q.Turn, q.Position, pack(q.Identity)); err != nil {
-			return middleware.Row{}, false, err
-		}
-		if !placed {
-			q.Turn = 0
-		}
-		if !known {
-			q.Identity = ""
-		}
-	}
 	read := func(query string, args ...any) {
 		if err == nil && !ok {
 			ok, err = s.f.one(ctx, query, r.found(), append([]any{s.namespace, q.Run}, args...)...)
@@ -73,8 +62,8 @@ func (s *Store) find(ctx context.Context, q middleware.Query) (middleware.Row, b
 	case q.Operation != "":
 		read(byOperation, idOf(q.Operation))
 	case q.Turn > 0:
-		found, err = s.place(ctx, &r, q.Run, q.Turn, q.Position)
-		ok = found != nil
+		found, ok, err = s.call(ctx, &r, q)
+		q.Identity = ""
 	}
 	if q.Identity != "" {
 		read(byIdentity, pack(q.Identity))
@@ -102,21 +91,21 @@ func (s *Store) undoing(ctx context.Context, id int64) (string, error) {
 	return operationOf(by), nil
 }
 
-// place reads the alias at the place of a call, and the operation that it means. It is nil where there is none.
-func (s *Store) place(ctx context.Context, r *record, run string, turn, position int) (*middleware.Alias, error) {
-	var claimer bool
+// call reads the operation at the place of a call, and its alias, or else that of the identity.
+func (s *Store) call(ctx context.Context, r *record, q middleware.Query) (*middleware.Alias, bool, error) {
+	var placed, claimer bool
 	var id, tool sql.NullString
 	var arguments, fingerprint hash
-	dest := append([]any{&claimer, &id, &tool, &arguments, &fingerprint}, r.found()...)
-	ok, err := s.f.one(ctx, byPlace, dest, s.namespace, run, turn, position)
-	if err != nil || !ok {
-		return nil, err
+	dest := append([]any{&placed, &claimer, &id, &tool, &arguments, &fingerprint}, r.found()...)
+	ok, err := s.f.one(ctx, byCall, dest, s.namespace, q.Run, packOrNull(q.Identity), q.Turn, q.Position)
+	if err != nil || !ok || !placed {
+		return nil, ok, err
 	}
-	a := &middleware.Alias{Run: run, Turn: turn, Position: position, CallID: id.String, Tool: tool.String, Arguments: string(arguments), Fingerprint: string(fingerprint)}
+	a := &middleware.Alias{Run: q.Run, Turn: q.Turn, Position: q.Position, CallID: id.String, Tool: tool.String, Arguments: string(arguments), Fingerprint: string(fingerprint)}
 	if claimer {
 		a.CallID, a.Tool, a.Arguments, a.Fingerprint = r.Claimer.CallID, r.Tool, r.Claimer.Arguments, r.Fingerprint
 	}
-	return a, nil
+	return a, true, nil
 }
 
 // List implements middleware.Lister. No states are all states.

@@ -219,6 +219,11 @@ func codedKind(err error) error {
 	return nil
 }
 
+// unkept reports that a constraint was in the way.
+func unkept(err error) bool {
+	return code(err)&0xff == codeUnkept || err != nil && driverUnkept(err)
+}
+
 // sameKey reports that a new row's primary key is in use, or some constraint in the way where the driver does not say which.
 func sameKey(err error) bool {
 	c := code(err)

@@ -11,14 +11,14 @@ var storeClaims = []mutant{
 	{
 		name: "sqlite: claim: no UNIQUE", breaks: "Every claimer gets a row of its own, and all run the refund.",
 		file: schema, old: "CREATE UNIQUE INDEX operations_identity", new: "CREATE INDEX operations_identity",
-		more:   []edit{{storeClaim, "\n\t\tON CONFLICT (namespace, identity, released) DO NOTHING", ""}},
+		more:   []edit{{storeClaim, " ON CONFLICT (namespace, identity, released) DO NOTHING", ""}},
 		caught: storeLedger + "claim/two claimers of one identity: one wins",
 	},
 	{
 		name: "sqlite: claim: look first, then insert", breaks: "Two processes that see no row at the same moment both run the refund.",
 		file: schema, old: "CREATE UNIQUE INDEX operations_identity", new: "CREATE INDEX operations_identity",
 		more: []edit{
-			{storeClaim, "\n\t\tON CONFLICT (namespace, identity, released) DO NOTHING", ""},
+			{storeClaim, " ON CONFLICT (namespace, identity, released) DO NOTHING", ""},
 			{storeClaim, "\ts.f.owners.used.Store(true)\n", "\ts.f.owners.used.Store(true)\n" +
 				"\tif r, ok, _ := s.find(ctx, middleware.Query{Identity: c.Identity}); ok && c.Seen.Operation == \"\" && r.State != middleware.Released {\n" +
 				"\t\treturn r, false, nil\n\t}\n"},
@@ -94,7 +94,8 @@ var storeClaims = []mutant{
 	},
 	{
 		name: "sqlite: namespace left out of identities", breaks: "A tenant's refund is taken for another tenant's.",
-		file: storeFind, old: "operations WHERE namespace = +?1 AND identity = +?3", new: "operations WHERE (1 OR namespace = +?1) AND identity = +?3",
+		file: storeFind, old: "coalesce((SELECT id FROM operations WHERE namespace = +?1 AND", new: "coalesce((SELECT id FROM operations WHERE",
+		more:   []edit{{storeFind, "`operations WHERE id = ` + ofIdentity + ` AND namespace = +?1`", "`operations WHERE id = ` + ofIdentity"}},
 		caught: storeLedger + "namespaces/find does not cross",
 	},
 	{
@@ -104,8 +105,8 @@ var storeClaims = []mutant{
 	},
 	{
 		name: "sqlite: namespace left out of places", breaks: "A tenant's run finds another tenant's result at its place.",
-		file: storeFind, old: "`aliases JOIN operations ON operations.id = aliases.operation AND operations.namespace = +?1\n\t\tWHERE aliases.namespace = +?1 AND",
-		new:    "`aliases JOIN operations ON operations.id = aliases.operation\n\t\tWHERE (1 OR aliases.namespace = +?1) AND",
+		file: storeFind, old: "= aliases.operation AND meant.namespace = +?1", new: "= aliases.operation",
+		more:   []edit{{storeFind, "`aliases.namespace = +?1 AND", "`"}, {storeFind, "ofIdentity + `) AND operations.namespace = +?1`", "ofIdentity + `)`"}},
 		caught: storeLedger + "namespaces/find does not cross",
 	},
 	{
