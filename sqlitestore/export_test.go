@@ -31,6 +31,12 @@ func (s *Store) Write(query string) error {
 	return s.f.writer.alone(context.Background(), func(x *tx) error { return x.script(query) })
 }
 
+// Definition is the statement that makes an index or a trigger.
+func (s *Store) Definition(name string) (text string, err error) {
+	_, err = s.f.reader.one(context.Background(), "SELECT sql FROM sqlite_schema WHERE name = ?1", []any{&text}, name)
+	return text, err
+}
+
 // Pragmas reads pragmas on several connections at a time: the one that writes, then those that read.
 func (s *Store) Pragmas(n int, names ...string) ([][]string, error) {
 	ctx := context.Background()

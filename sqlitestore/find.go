@@ -22,8 +22,9 @@ var (
 		(SELECT id FROM (SELECT id, max(generation) FROM operations WHERE namespace = +?1 AND identity = +?3 AND released > 0)))`
 	// byCall looks for the operation at a place, and else for that of an identity. It is one statement: each has its own
 	// transaction, and that a call is new, as most are, is found by two keys.
-	byCall = `SELECT aliases.operation IS NOT NULL, aliases.call_id IS NULL, aliases.call_id, aliases.tool, aliases.arguments, aliases.fingerprint, ` +
-		strings.TrimPrefix(read, `SELECT `) + `operations LEFT JOIN aliases ON aliases.operation = operations.id AND ` + atCall + `
+	byCall = strings.TrimSuffix(read, ` FROM `) + `, aliases.operation IS NOT NULL, aliases.call_id IS NULL, aliases.call_id, aliases.tool,
+			aliases.arguments, aliases.fingerprint
+		FROM operations LEFT JOIN aliases ON aliases.operation = operations.id AND ` + atCall + `
 		WHERE operations.id = coalesce((SELECT meant.id FROM aliases JOIN operations AS meant ON meant.id = aliases.operation AND meant.namespace = +?1
 			WHERE ` + atCall + `), ` + ofIdentity + `) AND operations.namespace = +?1`
 	atCall     = `aliases.namespace = +?1 AND aliases.run = +?2 AND aliases.turn = +?4 AND aliases.position = +?5`
@@ -96,7 +97,7 @@ func (s *Store) call(ctx context.Context, r *record, q middleware.Query) (*middl
 	var placed, claimer bool
 	var id, tool sql.NullString
 	var arguments, fingerprint hash
-	dest := append([]any{&placed, &claimer, &id, &tool, &arguments, &fingerprint}, r.found()...)
+	dest := append(r.found(), &placed, &claimer, &id, &tool, &arguments, &fingerprint)
 	ok, err := s.f.one(ctx, byCall, dest, s.namespace, q.Run, packOrNull(q.Identity), q.Turn, q.Position)
 	if err != nil || !ok || !placed {
 		return nil, ok, err

@@ -34,15 +34,14 @@ type record struct {
 }
 
 func (r *record) dest() []any {
-	return []any{
+	return append(make([]any, 0, 48), // with room for what comes with a row
 		&r.id, (*hash)(&r.Identity), (*hash)(&r.Fingerprint), &r.Canonical, &r.Tool, (*string)(&r.State), (*hash)(&r.Token),
 		&r.Attempt, (*moment)(&r.Deadline), &r.owner, &r.settle, &r.settler,
 		&r.Generation, (*hash)(&r.Key), (*moment)(&r.KeySince), &r.Unclear, &r.ByPerson, (*number)(&r.undoes), (*number)(&r.repeatOf),
 		(*hash)(&r.Resource), &r.ResourceOut, &r.Late,
 		&r.Claimer.Run, &r.Claimer.Turn, &r.Claimer.Position, &r.Claimer.CallID, (*hash)(&r.Claimer.Arguments), &r.Conversation,
 		(*moment)(&r.Created), (*moment)(&r.Since), (*moment)(&r.DoneAt), &r.keep, (*moment)(&r.Expires), &r.SettledBy, &r.SettledWhy,
-		&r.Input, &r.result,
-	}
+		&r.Input, &r.result)
 }
 
 // found is dest for the queries that look for one row.
