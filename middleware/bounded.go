@@ -18,11 +18,17 @@ type boundedContext struct {
 }
 
 func bounded(ctx context.Context, deadline time.Time) (context.Context, *boundedContext) {
+	b := &boundedContext{}
+	return b.bind(ctx, deadline), b
+}
+
+// bind is for one that has just been made.
+func (b *boundedContext) bind(ctx context.Context, deadline time.Time) context.Context {
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	b := &boundedContext{Context: ctx, deadline: deadline}
-	return b, b
+	b.Context, b.deadline = ctx, deadline
+	return b
 }
 
 func (b *boundedContext) expire() { b.end(context.DeadlineExceeded) }

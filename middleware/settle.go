@@ -57,7 +57,7 @@ func (a *attempt) ask() stage {
 	call := a.take()
 	go func() {
 		defer cancel()
-		into(ctx, lookup, call, out)
+		into(ctx, lookup, call, func(o outcome) { out <- o })
 	}()
 	timer := time.NewTimer(info.Timeout + min(graceTime, a.g.Margin))
 	defer timer.Stop()

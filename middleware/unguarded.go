@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/toolonce/toolonce/registry"
@@ -49,27 +50,51 @@ func (g *guard) unguarded(ctx context.Context, c *registry.Call) (registry.Resul
 
 // within runs h for a caller who waits until the tool's Timeout is over or ctx ends, not longer. late: the former.
 func (g *guard) within(ctx context.Context, h registry.Handler, c *registry.Call) (o outcome, late bool) {
-	timeout := c.Info().Timeout
-	bctx, b := bounded(ctx, time.Now().Add(timeout))
-	out := make(chan outcome, 2) // of the handler and of the timer
-	defer time.AfterFunc(timeout, func() {
-		b.expire()
-		out <- outcome{err: errors.New("timed out after " + timeout.String())}
-	}).Stop()
-	go into(bctx, h, c, out)
+	w := &waited{timeout: c.Info().Timeout, over: make(chan struct{})}
+	bctx := w.bind(ctx, time.Now().Add(w.timeout))
+	defer time.AfterFunc(w.timeout, w.timeOut).Stop()
+	go w.run(bctx, h, c)
 	select {
-	case o = <-out:
+	case <-w.over:
+		o = w.outcome
 	case <-ctx.Done():
 		o.err = ctx.Err()
 	}
-	late = b.Err() != nil
-	b.end(context.Canceled)
+	late = w.Err() != nil
+	w.end(context.Canceled)
 	return o, late
 }
 
-func into(ctx context.Context, h registry.Handler, c *registry.Call, out chan<- outcome) {
+// waited is a handler that is waited for, up to a time. It is one piece of memory, and its channel carries nothing: this is
+// the path that every Read takes.
+type waited struct {
+	boundedContext
+	timeout time.Duration
+	once    sync.Once
+	over    chan struct{} // closed when outcome is set
+	outcome outcome
+}
+
+func (w *waited) tell(o outcome) {
+	w.once.Do(func() {
+		w.outcome = o
+		close(w.over)
+	})
+}
+
+func (w *waited) timeOut() {
+	w.expire()
+	w.tell(outcome{err: fmt.Errorf("timed out after %s", w.timeout)})
+}
+
+func (w *waited) run(ctx context.Context, h registry.Handler, c *registry.Call) {
+	into(ctx, h, c, w.tell)
+}
+
+// into tells what h comes to, after runtime.Goexit too.
+func into(ctx context.Context, h registry.Handler, c *registry.Call, tell func(outcome)) {
 	o := outcome{err: errExit}
-	defer func() { out <- o }() // after runtime.Goexit too
+	defer func() { tell(o) }()
 	o = protect(ctx, h, c)
 }
 
