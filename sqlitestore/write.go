@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -156,6 +157,7 @@ func (w *writer) write(ctx context.Context, how how, f func(*tx) error) error {
 		if leads, err := w.wait(r); !leads {
 			return err
 		}
+		runtime.Gosched() // those whose writes are made come with their next, and share the commit
 	}
 	w.lead(r)
 	return r.err
