@@ -10,9 +10,11 @@ import (
 
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/pgstore"
+	"github.com/toolonce/toolonce/registry"
 )
 
-// BenchmarkClaimAndComplete stands beside its floor: two committed statements.
+// BenchmarkClaimAndComplete stands beside a guarded call, which looks first, and beside its floor: two committed statements,
+// over as many connections as there are callers.
 func BenchmarkClaimAndComplete(b *testing.B) {
 	for _, callers := range []int{1, 8, 64} {
 		for _, mode := range []string{"cache_describe", "cache_statement"} {
@@ -32,11 +34,12 @@ func BenchmarkClaimAndComplete(b *testing.B) {
 				})
 			})
 		}
+		b.Run(fmt.Sprintf("callers=%d/guarded", callers), func(b *testing.B) { guarded(b, callers) })
 		b.Run(fmt.Sprintf("callers=%d/floor", callers), func(b *testing.B) {
 			p := fresh(b)
 			table := quoted(p.schema)
 			statement(b, p.dsn, "CREATE TABLE "+table+" (id text PRIMARY KEY, data bytea, state text)")
-			pool, err := pgxpool.New(b.Context(), p.dsn+"&pool_max_conns=16")
+			pool, err := pgxpool.New(b.Context(), fmt.Sprint(p.dsn, "&pool_max_conns=", callers))
 			check(b, err)
 			b.Cleanup(pool.Close)
 			parallel(b, callers, func(ctx context.Context) error {
@@ -49,6 +52,36 @@ func BenchmarkClaimAndComplete(b *testing.B) {
 			})
 		})
 	}
+}
+
+type payment struct {
+	Order string `json:"order" once:"key"`
+	Cents int64  `json:"cents"`
+}
+
+// guarded makes calls as a loop makes them, of a tool that does nothing.
+func guarded(b *testing.B, callers int) {
+	b.Helper()
+	p := fresh(b)
+	s, err := pgstore.Open(b.Context(), p.dsn, p.options(pgstore.Options{}))
+	check(b, err)
+	b.Cleanup(func() { _ = s.Close() })
+	r := registry.New()
+	registry.Add(r, registry.Tool[payment, string]{
+		Name: "pay", Effect: registry.NonIdempotentWrite, Run: func(context.Context, payment) (string, error) { return "paid", nil },
+	})
+	handle := r.Handler(middleware.Once(s, nil))
+	var calls atomic.Int64
+	parallel(b, callers, func(ctx context.Context) error {
+		n := calls.Add(1)
+		res, err := handle(ctx, &registry.Call{
+			Run: registry.Run{ID: fmt.Sprint("run ", n/4)}, Turn: int(n%4 + 1), ID: "call", Tool: "pay", Arguments: fmt.Sprintf(`{"order":"A-%d","cents":1999}`, n),
+		})
+		if err == nil && res.Verdict != registry.Executed {
+			err = fmt.Errorf("a call was %s: %s", res.Verdict, res.Content)
+		}
+		return err
+	})
 }
 
 // parallel has so many callers make b.N calls.

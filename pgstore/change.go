@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/toolonce/toolonce/middleware"
 )
@@ -12,8 +13,8 @@ const (
 	aim = ` WHERE id = $1 AND (namespace = $2) IS TRUE AND token = $3`
 	now = `statement_timestamp()`
 
-	toDone = `UPDATE @operations AS operations SET state = 'done', result = $5, resource = coalesce($6, resource), since = ` + now + `, done_at = ` + now + `,
-		expires = ` + now + ` + keep, settle = NULL, settler = 0, by_person = false`
+	toDone = `UPDATE @operations AS operations SET state = 'done', result = $5, resource = coalesce($6, resource)` + isDone
+	isDone = `, since = ` + now + `, done_at = ` + now + `, expires = ` + now + ` + keep, settle = NULL, settler = 0, by_person = false`
 	toFree = `UPDATE @operations AS operations SET state = 'free', since = ` + now + `, settle = NULL, settler = 0,
 		generation = generation + CASE WHEN $5::boolean THEN 1 ELSE 0 END, key = CASE WHEN NOT $5::boolean THEN key END,
 		unclear = NOT $5::boolean AND (unclear OR $6::boolean), by_person = `
@@ -23,10 +24,11 @@ const (
 
 	toDoubt = `UPDATE @operations AS operations SET state = 'in_doubt', since = CASE state WHEN 'in_doubt' THEN since ELSE ` + now + ` END, unclear = true`
 
-	seen       = aim + ` AND attempt = $4`
-	anyAttempt = ` AND $4::integer IS NOT NULL`
-	settling   = seen + ` AND state = 'in_doubt' AND settle = `
-	owned      = ` AND state = 'running' AND CASE WHEN $6::text = '' THEN owner = $5::bigint ELSE owner <> $5::bigint
+	seen        = aim + ` AND attempt = $4`
+	anyAttempt  = ` AND $4::integer IS NOT NULL`
+	takesResult = ` AND (state IN ('running', 'in_doubt') OR state = 'free' AND by_person)`
+	settling    = seen + ` AND state = 'in_doubt' AND settle = `
+	owned       = ` AND state = 'running' AND CASE WHEN $6::text = '' THEN owner = $5::bigint ELSE owner <> $5::bigint
 		AND EXISTS (SELECT 1 FROM @owners AS owner WHERE owner.id = operations.owner AND owner.name = $6::text AND ` + isGone + `) END`
 	unsettled = ` AND state = 'in_doubt' AND (settle IS NULL OR settler <> $5
 		AND EXISTS (SELECT 1 FROM @owners AS settler WHERE settler.id = operations.settler AND ` + settlerIsGone + `))`
@@ -45,7 +47,7 @@ const (
 
 // steps are the statements.
 var steps = map[middleware.Step]string{
-	middleware.Complete:    toDone + aim + anyAttempt + ` AND (state IN ('running', 'in_doubt') OR state = 'free' AND by_person)`,
+	middleware.Complete:    toDone + aim + anyAttempt + takesResult,
 	middleware.GiveBack:    toFree + `false` + seen + ` AND state IN ('running', 'in_doubt')`,
 	middleware.Doubt:       toDoubt + seen + owned,
 	middleware.Again:       toNext + seen + owned + belowBound + ` AND ($10::interval IS NULL OR ` + now + ` < key_since + $10::interval)`,
@@ -74,20 +76,18 @@ func (s *Store) Change(ctx context.Context, t middleware.Transition) (middleware
 		}
 		defer done()
 	}
-	doubtful, err := c.alone(ctx)
+	err := c.first(ctx)
 	if err == nil && !c.made {
-		var more bool
-		more, err = c.whole(ctx)
-		doubtful = doubtful || more
+		err = c.whole(ctx)
 	}
 	if err == nil && !c.made && t.Step == middleware.Complete && c.r.id != 0 && !c.stored() {
 		err = c.late(ctx)
 	}
-	if err == nil && !c.made && doubtful {
+	if err == nil && !c.made && c.doubtful {
 		c.made, err = c.madeBefore()
 	}
 	if err != nil {
-		return middleware.Row{}, s.d.wrap("changing an operation in", err)
+		return middleware.Row{}, s.d.wrap("changing an operation in", unknown(err, c.doubtful))
 	}
 	row := s.row(&c.r)
 	if c.made {
@@ -107,8 +107,11 @@ type changing struct {
 	running bool // its handler runs in this process
 	result  any  // as it is stored, nil for none
 
-	made bool
-	r    record
+	until    time.Time // when the first try must be over
+	tried    bool      // it was tried, together with others'
+	doubtful bool      // a try whose answer was lost may have made it
+	made     bool
+	r        record
 }
 
 // takesOver reports whether a step begins work, which Close keeps away. One that goes on with work of this process is
@@ -134,18 +137,18 @@ func (c *changing) seal() error {
 }
 
 // alone makes the step by one statement, if nothing else is to be changed with it, and reads the row unless blind.
-func (c *changing) alone(ctx context.Context) (doubtful bool, err error) {
+func (c *changing) alone(ctx context.Context) error {
 	query, args := c.step()
 	if query == "" {
-		return false, nil
+		return nil
 	}
 	if c.finishes() {
 		query += undoesNothing
 	}
 	if _, act := middleware.VerdictAct(&c.t); act {
-		return false, nil
+		return nil
 	}
-	return c.s.d.write(ctx, func(b *batch) {
+	doubtful, err := c.s.d.writeUntil(ctx, c.until, func(b *batch) {
 		c.r = record{}
 		if c.t.Blind {
 			b.one(&c.made, query+` RETURNING id`, []any{&c.r.id}, args...)
@@ -153,12 +156,16 @@ func (c *changing) alone(ctx context.Context) (doubtful bool, err error) {
 		}
 		b.one(&c.made, query+` RETURNING `+all+seeOwners, c.r.known(), args...)
 	})
+	c.doubtful = c.doubtful || doubtful
+	return err
 }
 
 // whole makes the step with all that comes with it, or says why it cannot be made: the row is locked before, so that it is
 // read as the step has found or left it.
-func (c *changing) whole(ctx context.Context) (doubtful bool, err error) {
-	return c.s.d.write(ctx, c.queue)
+func (c *changing) whole(ctx context.Context) error {
+	doubtful, err := c.s.d.write(ctx, c.queue)
+	c.doubtful = c.doubtful || doubtful
+	return err
 }
 
 func (c *changing) queue(b *batch) {

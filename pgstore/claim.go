@@ -6,8 +6,8 @@ import (
 	"github.com/toolonce/toolonce/middleware"
 )
 
-// Claim implements middleware.Ledger in one round trip, if it wins; who loses makes one more to see what is in the way. A
-// context that has ended claims nothing; one that ends later changes nothing.
+// Claim implements middleware.Ledger in one round trip, if it wins, which it may share with others; who loses makes one more to
+// see what is in the way. A context that has ended claims nothing; one that ends later changes nothing.
 func (s *Store) Claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
 	row, won, err = s.claim(ctx, c)
 	if err != nil {
@@ -32,12 +32,16 @@ func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.R
 		return row, false, err
 	}
 	n := newClaiming(s, c, input)
-	for range 8 { // three at most, but for what others change meanwhile
-		if err := n.try(ctx); err != nil || n.won {
-			return s.row(&n.r), n.won, err
+	for i := range 8 { // three at most, but for what others change meanwhile
+		try := n.try
+		if i == 0 {
+			try = n.first
+		}
+		if err := try(ctx); err != nil || n.won {
+			return s.row(&n.r), n.won, unknown(err, n.doubtful)
 		}
 		if row, err = s.inTheWay(ctx, c); err != nil {
-			return row, false, err
+			return row, false, unknown(err, n.doubtful)
 		}
 		if n.doubtful && row.Token == c.Token { // it was made, and only its answer was lost
 			return s.made(row)

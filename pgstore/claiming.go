@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/toolonce/toolonce/internal/content"
 	"github.com/toolonce/toolonce/middleware"
@@ -17,14 +18,16 @@ const (
 	// insertOperation and its siblings have these arguments: the operation's id, namespace, identity, fingerprint,
 	// canonical, tool, token, deadline, owner, generation, key, undoes, repeat_of, resource, resource_out, run, turn,
 	// position, call_id, arguments, conversation, keep, input and retain. For a row seen come the key window, its id and its token.
-	insertOperation = `INSERT INTO @operations AS operations (id, namespace, identity, fingerprint, canonical, tool, state, token, attempt, deadline,
-			owner, generation, key, key_since, undoes, repeat_of, resource, resource_out, run, turn, position, call_id, arguments,
-			conversation, created, since, keep, input, retain)
+	insertOperation = intoOperations + `
 		SELECT $1::bigint, $2::text, $3::bytea, $4::bytea, $5::integer, $6::text, 'running', $7::text, 1, statement_timestamp() + $8::interval,
 			$9::bigint, $10::integer, $11::bytea, statement_timestamp(), $12::bigint, $13::bigint, $14::bytea, $15::text, $16::text, $17::bigint,
 			$18::bigint, $19::text, $20::bytea, $21::text, statement_timestamp(), statement_timestamp(), $22::interval, $23::bytea, $24::interval
 		WHERE `
-	onlyNew = ` ON CONFLICT DO NOTHING`
+	intoOperations = `INSERT INTO @operations AS operations (id, namespace, identity, fingerprint, canonical, tool, state, token, attempt, deadline,
+			owner, generation, key, key_since, undoes, repeat_of, resource, resource_out, run, turn, position, call_id, arguments,
+			conversation, created, since, keep, input, retain)`
+	onlyNew  = ` ON CONFLICT DO NOTHING`
+	newTimes = `deadline, key_since, created, since, statement_timestamp()`
 
 	// pointNew has the arguments namespace, id, token, run, turn, position, call_id, tool, arguments and fingerprint. It ends the
 	// transaction where the place is taken, and by a NULL where the identity was claimed and released before.
@@ -102,9 +105,11 @@ type claiming struct {
 	generation       int    // that it must be at
 	undoes, repeatOf number // the operations that the claim names, 0 for none
 
-	brief    bool   // it is new in every way, as far as is known
-	doubtful bool   // a try whose answer was lost may have won
-	r        record // of the operation that was won
+	brief    bool      // it is new in every way, as far as is known
+	doubtful bool      // a try whose answer was lost may have won
+	until    time.Time // when it must be over
+	tried    bool      // it was tried, together with others'
+	r        record    // of the operation that was won
 	won      bool
 }
 
@@ -130,21 +135,26 @@ func (n *claiming) try(ctx context.Context) error {
 	if n.impossible() {
 		return nil
 	}
-	position := int64(n.c.Call.Position)
-	if n.c.Call.Turn <= 0 { // such an alias is only counted
-		position = newID()
-	}
+	position := n.place()
 	fill := func(b *batch) { n.whole(b, position) }
 	if n.brief {
 		fill = func(b *batch) { n.new(b, position) }
 	}
-	doubtful, err := n.s.d.write(ctx, fill)
+	doubtful, err := n.s.d.writeUntil(ctx, n.until, fill)
 	n.doubtful = n.doubtful || doubtful
 	n.r.ownerName = nullable{n.s.d.ownerName, true}
 	if hasCode(err, codeDivision, codeUnique, codeNull) { // the answer of a statement that was undone
 		n.won, err = false, nil
 	}
 	return err
+}
+
+// place is the position of the call's alias.
+func (n *claiming) place() int64 {
+	if n.c.Call.Turn <= 0 { // such an alias is only counted
+		return newID()
+	}
+	return int64(n.c.Call.Position)
 }
 
 func (n *claiming) whole(b *batch, position int64) {
@@ -160,19 +170,24 @@ func (n *claiming) whole(b *batch, position int64) {
 	b.one(&pointed, query, []any{&n.r.Repeats, &passed}, args...)
 }
 
-// new claims what has never been claimed, at a place of which nothing is known. Of such a row nothing but the time need be
+// asNew makes r what is stored of a claim that has won what has never been claimed, but for the times.
+func (n *claiming) asNew() {
+	c := &n.c
+	n.r = record{Row: middleware.Row{
+		Identity: c.Identity, Fingerprint: c.Call.Fingerprint, Canonical: registry.CanonicalVersion, Tool: c.Call.Tool,
+		State: middleware.Running, Token: c.Token, Attempt: 1, Key: registry.DownstreamKey(n.s.namespace, c.Identity, 0), Resource: c.Resource,
+		ResourceOut: c.ResourceOut, Input: n.input, Claimer: c.Call, Conversation: c.Conversation,
+	}, id: n.id, owner: number(n.s.d.owner), undoes: n.undoes, repeatOf: n.repeatOf, ownerName: nullable{n.s.d.ownerName, true}}
+}
+
+// new claims what has never been claimed, at a place of which nothing is known. Of such a row nothing but the times need be
 // read.
 func (n *claiming) new(b *batch, position int64) {
 	c := &n.c
-	key := registry.DownstreamKey(n.s.namespace, c.Identity, 0)
 	query, args := n.take()
-	n.r = record{Row: middleware.Row{
-		Identity: c.Identity, Fingerprint: c.Call.Fingerprint, Canonical: registry.CanonicalVersion, Tool: c.Call.Tool,
-		State: middleware.Running, Token: c.Token, Attempt: 1, Key: key, Resource: c.Resource, ResourceOut: c.ResourceOut,
-		Input: n.input, Claimer: c.Call, Conversation: c.Conversation,
-	}, id: n.id, owner: number(n.s.d.owner), undoes: n.undoes, repeatOf: n.repeatOf}
+	n.asNew()
 	r := &n.r
-	b.one(&n.won, query+` RETURNING deadline, key_since, created, since, statement_timestamp()`,
+	b.one(&n.won, query+` RETURNING `+newTimes,
 		[]any{(*moment)(&r.Deadline), (*moment)(&r.KeySince), (*moment)(&r.Created), (*moment)(&r.Since), (*moment)(&r.Now)}, args...)
 	call := &c.Call
 	b.run(pointNew, pack(n.s.namespace), n.id, pack(c.Token), pack(call.Run), call.Turn, position, pack(call.CallID), pack(call.Tool),

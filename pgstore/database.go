@@ -38,6 +38,10 @@ type database struct {
 	shut      atomic.Bool   // the pool is closed, or about to be
 
 	gate closing.Gate // entered by what makes this process run something
+
+	looks   gatherer[*look]
+	claims  gatherer[*claiming]
+	results gatherer[*changing]
 }
 
 // text is a query as it is sent: @ is the schema.
@@ -52,8 +56,6 @@ func (d *database) text(query string) string {
 
 // batch is what goes to the server in one round trip. It is one transaction, each statement of which sees what others
 // have committed before it.
-//
-// It is also the place where the writes of several callers could go together, as one batch of one connection.
 type batch struct {
 	d *database
 	b pgx.Batch
@@ -104,7 +106,12 @@ func (e *lostError) Unwrap() error { return e.err }
 // undone it for a reason that passes, where it was not sent, and where the answer was lost: so all that is queued must be
 // such that the second time finds what the first has made. doubtful says that there may have been a first time.
 func (d *database) write(ctx context.Context, fill func(*batch)) (doubtful bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.opts.WriteTimeout)
+	return d.writeUntil(ctx, time.Now().Add(d.opts.WriteTimeout), fill)
+}
+
+// writeUntil is write for what has had some of its time.
+func (d *database) writeUntil(ctx context.Context, until time.Time, fill func(*batch)) (doubtful bool, err error) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
 	err = d.insist(ctx, func() error {
 		err := d.send(ctx, fill)
@@ -113,10 +120,15 @@ func (d *database) write(ctx context.Context, fill func(*batch)) (doubtful bool,
 		}
 		return err
 	})
-	if err != nil && doubtful {
-		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	return doubtful, unknown(err, doubtful)
+}
+
+// unknown is the error of a write whose answer may have been lost.
+func unknown(err error, doubtful bool) error {
+	if err == nil || !doubtful || errors.Is(err, ErrUnknown) {
+		return err
 	}
-	return doubtful, err
+	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
 // read is write for queries: it ends with the caller's context too.

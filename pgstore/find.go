@@ -28,7 +28,8 @@ const (
 	undoing = `(SELECT undo.id FROM @operations AS undo WHERE undo.undoes = operations.id AND (undo.namespace = $1) IS TRUE AND undo.state IN ('running', 'in_doubt'))`
 )
 
-// finding is a Query as a statement: the first two arguments are the namespace and the run that is asked for.
+// finding is a Query as a statement: the first two arguments are the namespace and the run that is asked for. The row is taken
+// by LIMIT 1 for each id, as a join would be planned once, while the table is small, to read all of it.
 func finding(namespace string, q middleware.Query) (query string, args []any) {
 	args = []any{pack(namespace), pack(q.Run)}
 	var parts []string
@@ -58,7 +59,8 @@ func finding(namespace string, q middleware.Query) (query string, args []any) {
 		return "", nil
 	}
 	return `SELECT ` + all + `, ` + evidence + `, ` + countRepeats + `, ` + undone + `, found.call_id, found.tool, found.arguments, found.fingerprint
-		FROM (` + strings.Join(parts, ` UNION ALL `) + `) AS found JOIN @operations AS operations ON operations.id = found.id AND (operations.namespace = $1) IS TRUE` +
+		FROM (` + strings.Join(parts, ` UNION ALL `) + `) AS found CROSS JOIN LATERAL (
+			SELECT * FROM @operations AS operations WHERE operations.id = found.id AND (operations.namespace = $1) IS TRUE LIMIT 1) AS operations` +
 		owners + ` ORDER BY found.rank LIMIT 1`, args
 }
 
@@ -79,6 +81,11 @@ func (s *Store) find(ctx context.Context, q middleware.Query) (middleware.Row, b
 	var ok bool
 	var id, tool nullable
 	var arguments, fingerprint hash
+	if q.Turn > 0 && q.Identity != "" && q.Operation == "" && q.Resource == "" {
+		if absent, err := s.absent(ctx, &q); err != nil || absent {
+			return middleware.Row{}, false, err
+		}
+	}
 	err := s.d.read(ctx, func(b *batch) {
 		r = record{}
 		b.one(&ok, query, append(r.known(), &r.Repeats, &r.undoneBy, &id, &tool, &arguments, &fingerprint), args...)

@@ -111,9 +111,15 @@ func found(tb testing.TB, s *pgstore.Store, operation string) middleware.Row {
 
 func count(tb testing.TB, p place, table string) (n int) {
 	tb.Helper()
+	return number(tb, p, "SELECT count(*) FROM "+quoted(p.schema, table))
+}
+
+// number asks past the store for one.
+func number(tb testing.TB, p place, query string) (n int) {
+	tb.Helper()
 	c, err := pgx.Connect(tb.Context(), p.dsn)
 	check(tb, err)
-	check(tb, c.QueryRow(tb.Context(), "SELECT count(*) FROM "+quoted(p.schema, table)).Scan(&n))
+	check(tb, c.QueryRow(tb.Context(), query).Scan(&n))
 	check(tb, c.Close(tb.Context()))
 	return n
 }
@@ -130,4 +136,11 @@ func waiting(tb testing.TB, p place, wanted int) {
 		check(tb, c.QueryRow(tb.Context(), "SELECT count(*) FROM "+waiters).Scan(&n))
 	}
 	check(tb, c.Close(tb.Context()))
+}
+
+// blocked returns when a session waits for a lock.
+func blocked(tb testing.TB, p place) {
+	tb.Helper()
+	for number(tb, p, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") == 0 {
+	}
 }

@@ -45,6 +45,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 	d := &database{
 		opts: opts.orDefaults(), newID: newID, ctx: context.WithoutCancel(ctx),
 		stop: make(chan struct{}), stopped: make(chan struct{}),
+		looks: gatherer[*look]{patience: patience}, claims: gatherer[*claiming]{least: 2, patience: patience}, results: gatherer[*changing]{least: 2, patience: patience},
 	}
 	d.schema = pgx.Identifier{d.opts.Schema}.Sanitize() + "."
 	d.where = fmt.Sprintf("schema %q", d.opts.Schema)

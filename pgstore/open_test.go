@@ -216,6 +216,7 @@ func TestNothingIsLeftInASession(t *testing.T) {
 	row := claimed(t, s, aClaim("run", 1))
 	found(t, s, row.Operation)
 	appended(t, s, begun(t, s, "run"), 1)
+	tripTogether(t, s)
 	for range 4 {
 		conn, err := s.Pool().Acquire(t.Context())
 		check(t, err)
@@ -237,6 +238,7 @@ func TestEveryWayToSendStatementsWorks(t *testing.T) {
 			p.dsn += "&default_query_exec_mode=" + mode
 			s := p.open(t)
 			trip(t, s)
+			tripTogether(t, s)
 		})
 	}
 }

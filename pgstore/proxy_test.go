@@ -148,7 +148,9 @@ func (p *pooler) transaction(client net.Conn, sent []byte, executes bool) error 
 func TestStoreWorksBehindAPoolerThatSharesSessions(t *testing.T) {
 	p := fresh(t)
 	p.dsn = newPooler(t, p.dsn).dsn
-	trip(t, p.open(t))
+	s := p.open(t)
+	trip(t, s)
+	tripTogether(t, s)
 	s, err := pgstore.Open(t.Context(), p.dsn, p.options(pgstore.Options{MustExist: true}))
 	check(t, err)
 	check(t, s.Close())

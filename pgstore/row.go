@@ -189,7 +189,7 @@ func (h *hash) ScanBytes(b []byte) error {
 }
 
 // hashOrNull is NULL for "".
-func hashOrNull(s string) any {
+func hashOrNull(s string) []byte {
 	if s == "" {
 		return nil
 	}

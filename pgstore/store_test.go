@@ -235,19 +235,28 @@ func TestCloseWaitsForHandlersAndThenNothingIsClaimed(t *testing.T) {
 
 // The server plans before it has counted the rows, and takes those of a namespace for few.
 func TestWhatAClaimReadsDoesNotGrowWithTheTenant(t *testing.T) {
-	for _, mode := range []string{"cache_statement", "cache_describe"} {
+	for _, mode := range []string{"cache_statement", "cache_describe", "cache_statement together", "cache_describe together"} {
+		mode, together := strings.CutSuffix(mode, " together")
 		p := fresh(t)
 		c, err := pgx.Connect(t.Context(), p.dsn)
 		check(t, err)
 		defer func() { _ = c.Close(t.Context()) }()
 		p.dsn += "&default_query_exec_mode=" + mode
-		s := p.open(t).Namespace("acme")
+		all := p.open(t)
+		if together {
+			all.Together()
+		}
+		s := all.Namespace("acme")
 		const calls = 300
 		for i := range calls {
-			row := claimed(t, s, aClaim("run", i+1))
-			_, err := s.Change(t.Context(), middleware.Transition{Step: middleware.Complete, Operation: row.Operation, Token: row.Token, Attempt: 1, HasResult: true})
+			c := aClaim("run", i+1)
+			row := claimed(t, s, c)
+			_, err := s.Change(t.Context(), middleware.Transition{Step: middleware.Complete, Operation: row.Operation, Token: row.Token, Attempt: 1, HasResult: true, Blind: together})
 			check(t, err)
 			found(t, s, row.Operation)
+			if same, _, err := s.Find(t.Context(), asks(c)); err != nil || same.Operation != row.Operation {
+				t.Errorf("the same call again finds %q, %v", same.Operation, err)
+			}
 		}
 		check(t, s.Close())
 		var made, read int
@@ -256,7 +265,7 @@ func TestWhatAClaimReadsDoesNotGrowWithTheTenant(t *testing.T) {
 				FROM pg_stat_user_tables AS r WHERE schemaname = $1 AND relname = 'operations'`, p.schema).Scan(&made, &read))
 		}
 		if read > 20*calls {
-			t.Errorf("%s: %d calls have read %d rows", mode, calls, read)
+			t.Errorf("%s, together %v: %d calls have read %d rows", mode, together, calls, read)
 		}
 	}
 }

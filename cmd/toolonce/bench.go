@@ -72,6 +72,15 @@ type ground struct {
 	commits func() (int64, error)
 	bytes   func() (int64, error) // what the store takes
 	clear   func() error
+	// floors gives the floor for so many callers, over as many connections, or as many as can be had; nil: it is for one only.
+	floors func(callers int) (f floor, err error)
+}
+
+// floor is a hand-written guard that many call at once.
+type floor struct {
+	call        func() error
+	connections int
+	done        func()
 }
 
 // benchResult is what was measured, in one run.
@@ -92,6 +101,9 @@ type callsResult struct {
 	P50     float64 `json:"p50_us"`
 	P99     float64 `json:"p99_us"`
 	Commit  float64 `json:"ops_per_commit"`
+	// Floor is what as many callers of a hand-written guard get, over so many connections, where several may write at once.
+	Floor       float64 `json:"floor_ops_per_s,omitempty"`
+	Connections int     `json:"floor_connections,omitempty"`
 }
 
 func measure(e *env, g *ground, counts []int, rows int, lasts time.Duration) (*benchResult, error) {
@@ -120,25 +132,49 @@ func measure(e *env, g *ground, counts []int, rows int, lasts time.Duration) (*b
 		*m.to = perSecond(times, lasts)
 	}
 	for _, n := range counts {
-		before, err := g.commits()
+		c, err := measureCalls(b, g, n, lasts)
 		if err != nil {
 			return nil, err
 		}
-		began := time.Now()
-		times, err := b.many(n, func(_ int64, now time.Time) bool { return now.Sub(began) < lasts })
-		if err != nil {
-			return nil, err
-		}
-		took := time.Since(began)
-		after, err := g.commits()
-		if err != nil {
-			return nil, err
-		}
-		r.Calls = append(r.Calls, callsResult{n, perSecond(times, took), quantile(times, 50), quantile(times, 99), float64(len(times)) / float64(max(after-before, 1))})
+		r.Calls = append(r.Calls, c)
 	}
 	times, err := repeated(e.ctx, lasts, b.hit)
 	r.Hit50, r.Hit99 = quantile(times, 50), quantile(times, 99)
 	return r, err
+}
+
+// measureCalls measures n callers, and then the floor of as many.
+func measureCalls(b *caller, g *ground, n int, lasts time.Duration) (c callsResult, err error) {
+	before, err := g.commits()
+	if err != nil {
+		return c, err
+	}
+	began := time.Now()
+	times, err := b.many(n, func(_ int64, now time.Time) bool { return now.Sub(began) < lasts })
+	if err != nil {
+		return c, err
+	}
+	took := time.Since(began)
+	after, err := g.commits()
+	if err != nil {
+		return c, err
+	}
+	c = callsResult{
+		Callers: n, PerS: perSecond(times, took), P50: quantile(times, 50), P99: quantile(times, 99),
+		Commit: float64(len(times)) / float64(max(after-before, 1)),
+	}
+	if g.floors == nil {
+		return c, nil
+	}
+	f, err := g.floors(n)
+	if err != nil {
+		return c, err
+	}
+	defer f.done()
+	began = time.Now()
+	times, err = atOnce(n, func() ([]time.Duration, error) { return repeated(b.ctx, lasts, f.call) })
+	c.Floor, c.Connections = perSecond(times, time.Since(began)), f.connections
+	return c, err
 }
 
 // caller makes guarded calls of a tool that does nothing.
@@ -184,23 +220,30 @@ func (b *caller) hit() error {
 
 // many has n callers call as long as more says so.
 func (b *caller) many(n int, more func(done int64, now time.Time) bool) (all []time.Duration, err error) {
+	all, err = atOnce(n, func() (times []time.Duration, err error) {
+		for began := time.Now(); err == nil && b.ctx.Err() == nil && more(b.calls.Load(), began); began = time.Now() {
+			err = b.call(b.calls.Add(1), registry.Executed)
+			times = append(times, time.Since(began))
+		}
+		return times, err
+	})
+	return all, cmp.Or(err, b.ctx.Err())
+}
+
+// atOnce has n callers do the same, and gives what all of them took.
+func atOnce(n int, f func() ([]time.Duration, error)) (all []time.Duration, err error) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for range n {
 		group.Go(func() {
-			var times []time.Duration
-			var failed error
-			for began := time.Now(); failed == nil && b.ctx.Err() == nil && more(b.calls.Load(), began); began = time.Now() {
-				failed = b.call(b.calls.Add(1), registry.Executed)
-				times = append(times, time.Since(began))
-			}
+			times, failed := f()
 			mu.Lock()
 			defer mu.Unlock()
 			all, err = append(all, times...), cmp.Or(err, failed)
 		})
 	}
 	group.Wait()
-	return all, cmp.Or(err, b.ctx.Err())
+	return all, err
 }
 
 // repeated does something by one caller for a time.
@@ -240,6 +283,10 @@ func (e *env) printBench(r *benchResult) {
 	for _, c := range r.Calls {
 		e.printf("%-22s %10.0f /s   %5.2f of the floor   p50 %8.0f us   p99 %8.0f us   %6.2f calls a commit\n",
 			fmt.Sprintf("guarded, %d callers", c.Callers), c.PerS, c.PerS/r.Floor, c.P50, c.P99, c.Commit)
+		if c.Floor > 0 {
+			e.printf("%-22s %10.0f /s   over %d connections: guarded calls are %.2f of it\n",
+				fmt.Sprintf("floor, %d callers", c.Callers), c.Floor, c.Connections, c.PerS/c.Floor)
+		}
 	}
 	e.printf("%-22s p50 %.1f us   p99 %.1f us\n", "answered from the store", r.Hit50, r.Hit99)
 }

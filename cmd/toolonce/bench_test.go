@@ -34,9 +34,15 @@ func wantBench(t *testing.T, store, kind string) {
 		if c.Callers != []int{1, 4}[i] || c.PerS <= 0 || c.P50 <= 0 || c.P99 < c.P50 || c.Commit <= 0 {
 			t.Errorf("%+v", c)
 		}
+		if many := kind == "postgres"; (c.Floor > 0) != many || many && c.Connections != c.Callers || !many && c.Connections != 0 {
+			t.Errorf("on %s the floor of %d callers is %v, over %d connections", kind, c.Callers, c.Floor, c.Connections)
+		}
 	}
 	if code, out, errs = benched(t, store); code != 0 || !strings.Contains(out, "guarded, 4 callers") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	if says := strings.Contains(out, "floor, 4 callers"); says != (kind == "postgres") {
+		t.Error(out)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/mattn/go-sqlite3" // for the floor
 
 	"github.com/toolonce/toolonce/pgstore"
@@ -148,22 +150,14 @@ func postgresGround(ctx context.Context, dsn string) (g *ground, err error) {
 	if _, err = c.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, identity bytea NOT NULL UNIQUE, state text NOT NULL, input bytea, result text)`, table)); err != nil {
 		return nil, errors.Join(err, clear())
 	}
-	input, result := make([]byte, 100), strings.Repeat("r", 200)
-	insert := fmt.Sprintf(`INSERT INTO %s (identity, state, input) VALUES ($1, 'running', $2) RETURNING id`, table)
 	return &ground{
 		kind: "postgres", store: s, clear: clear,
 		fsync: func() error {
 			_, err := c.Exec(ctx, fmt.Sprintf(`INSERT INTO %s (identity, state) VALUES ($1, '')`, table), identity())
 			return err
 		},
-		floor: func() error {
-			var id int64
-			if err := c.QueryRow(ctx, insert, identity(), input).Scan(&id); err != nil {
-				return err
-			}
-			_, err := c.Exec(ctx, fmt.Sprintf(`UPDATE %s SET state = 'done', result = $1 WHERE id = $2 AND state = 'running'`, table), result, id)
-			return err
-		},
+		floor:  postgresFloor(ctx, c, table),
+		floors: func(callers int) (floor, error) { return postgresFloors(ctx, c, dsn, table, callers) },
 		commits: func() (n int64, err error) {
 			time.Sleep(1100 * time.Millisecond) // the server counts every second
 			err = c.QueryRow(ctx, `SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()`).Scan(&n)
@@ -175,4 +169,65 @@ func postgresGround(ctx context.Context, dsn string) (g *ground, err error) {
 			return n, err
 		},
 	}, nil
+}
+
+// speaker is a connection or a pool of them.
+type speaker interface {
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+	Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
+}
+
+// postgresFloor is a guard written by hand: two statements, each committed, both prepared once, as pgx does by itself.
+func postgresFloor(ctx context.Context, c speaker, table string) func() error {
+	input, result := make([]byte, 100), strings.Repeat("r", 200)
+	insert := fmt.Sprintf(`INSERT INTO %s (identity, state, input) VALUES ($1, 'running', $2) RETURNING id`, table)
+	update := fmt.Sprintf(`UPDATE %s SET state = 'done', result = $1 WHERE id = $2 AND state = 'running'`, table)
+	return func() error {
+		var id int64
+		if err := c.QueryRow(ctx, insert, identity(), input).Scan(&id); err != nil {
+			return err
+		}
+		_, err := c.Exec(ctx, update, result, id)
+		return err
+	}
+}
+
+// postgresFloors is that over as many connections as there are callers, or as the server has free.
+func postgresFloors(ctx context.Context, c *pgx.Conn, dsn, table string, callers int) (f floor, err error) {
+	var free int
+	if err := c.QueryRow(ctx, `SELECT current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer -
+		(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::integer`).Scan(&free); err != nil {
+		return f, err
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return f, err
+	}
+	f.connections = max(1, min(callers, free))
+	config.MaxConns = int32(f.connections)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return f, err
+	}
+	f.call, f.done = postgresFloor(ctx, pool, table), pool.Close
+	if err := warm(ctx, pool, f.connections, table); err != nil {
+		pool.Close()
+		return f, err
+	}
+	return f, nil
+}
+
+// warm makes so many connections, and uses each once.
+func warm(ctx context.Context, pool *pgxpool.Pool, connections int, table string) error {
+	for range connections {
+		c, err := pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Release() // when all are there
+		if err := postgresFloor(ctx, c, table)(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -138,4 +138,6 @@ func pgApprovals() []mutant {
 }
 
 // postgres are the mutants of pgstore.
-func postgres() []mutant { return slices.Concat(pgClaims, pgSteps, pgApprovals(), pgJournals) }
+func postgres() []mutant {
+	return slices.Concat(pgClaims, pgSteps, pgTogether, pgApprovals(), pgJournals)
+}

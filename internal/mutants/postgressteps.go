@@ -19,7 +19,7 @@ var pgSteps = []mutant{
 	},
 	{
 		name: "postgres: complete: attempt compared", breaks: "The result of a slow first attempt is lost, although it is what happened.",
-		file: pgChange, old: "toDone + aim + anyAttempt + `", new: "toDone + seen + `",
+		file: pgChange, old: "toDone + aim + anyAttempt + takesResult", new: "toDone + seen + takesResult",
 		caught: pgLedger + "complete/a result is taken from any attempt",
 	},
 	{
