@@ -106,6 +106,9 @@ func (a *attempt) invoke() stage {
 	if last := a.began.Add(info.Timeout + a.g.Margin/2); last.Before(end) { // a slow claim must not eat up the margin
 		end = last
 	}
+	if !time.Now().Before(end) { // it could only fail, and leave open what it did
+		return a.returned(outcome{err: registry.NoEffect(errSlowClaim)})
+	}
 	try := &registry.Attempt{Key: a.row.Key, Number: a.row.Attempt, SendBefore: end}
 	if info.Recovery == registry.Rerun && !info.HasLookup && info.Effect == registry.NonIdempotentWrite {
 		try.WindowEnd = a.row.KeySince.Add(info.KeyWindow - a.g.Margin)
@@ -158,6 +161,8 @@ func (a *attempt) take() *registry.Call {
 	a.used = true
 	return a.call
 }
+
+var errSlowClaim = errors.New("middleware: the ledger has taken longer to claim a call than its tool may: the tool was not run")
 
 var errExit = errors.New("the tool ended its goroutine")
 
@@ -385,6 +390,10 @@ func (a *attempt) explain(err error) {
 	if _, seen := a.g.warned.LoadOrStore(a.call.Tool, true); seen {
 		return
 	}
-	a.g.Logger.Warn("toolonce: the outcome of a tool is unclear: return registry.NoEffect(err) where surely nothing happened, refuse bad calls in Check, or give the tool a Lookup",
+	advice := "return registry.NoEffect(err) where surely nothing happened, or refuse bad calls in Check"
+	if !a.call.Info().HasLookup {
+		advice = "return registry.NoEffect(err) where surely nothing happened, refuse bad calls in Check, or give the tool a Lookup"
+	}
+	a.g.Logger.Warn("toolonce: the outcome of a tool is unclear: "+advice,
 		"event", "outcome_unclear", "tool", a.call.Tool, "error_type", fmt.Sprintf("%T", err))
 }

@@ -389,3 +389,29 @@ func TestAResultOverTheStoredLimitOrThatIsNoJSONIsNeverRunAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestAClaimThatTookLongerThanTheToolMayRunsNothingAndIsGivenBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, l := newWorld(t), middleware.Memory()
+		took := 12 * time.Second
+		slow := &ledgertest.Faulty{Ledger: l, Before: func(_ context.Context, o ledgertest.Op) error {
+			if o.Method == "Claim" {
+				time.Sleep(took)
+			}
+			return nil
+		}}
+		o := options()
+		o.Margin = 2 * time.Second
+		h := w.handler(slow, o)
+		if _, err := h(t.Context(), at(1, 0, "issue_refund", r7)); err == nil || !strings.Contains(err.Error(), "the tool was not run") {
+			t.Error(err) // as where the claim fails, the run ends
+		}
+		wantEffects(t, w, "refund", 0)
+		if row := only(t, l); row.State != middleware.Free || row.Unclear {
+			t.Errorf("row is %s, unclear %v", row.State, row.Unclear)
+		}
+		took = 0
+		want(t, ask(t, h, at(2, 0, "issue_refund", r7)), registry.Executed)
+		wantEffects(t, w, "refund", 1)
+	})
+}

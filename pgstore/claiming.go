@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/toolonce/toolonce/internal/content"
@@ -54,6 +55,11 @@ const (
 			AND (expires IS NULL OR expires > statement_timestamp())) = 1)`
 	namesNone = `$12::bigint IS NULL AND $13::bigint IS NULL`
 
+	// readsCommitted fails in a session that somebody has set to another isolation level, where the second statement would not
+	// see what was committed before it. It is answered anew in each transaction.
+	readsCommitted = `CASE WHEN current_setting('transaction_isolation') = 'read committed' THEN true
+		ELSE (current_setting('transaction_isolation') || ' is set in this session')::boolean END`
+
 	// point has the arguments namespace, id, token, run, turn, position, call_id, tool, arguments, fingerprint, whether it is a
 	// repeat, the operation seen at the place, that of the row seen, and whether the row is new. pointAndSpend has besides
 	// the approval, the digest of the input, and the operation by its name.
@@ -102,6 +108,7 @@ type claiming struct {
 
 	input            []byte // as it is stored
 	id               number // that the operation gets
+	position         int64  // of the call's alias
 	generation       int    // that it must be at
 	undoes, repeatOf number // the operations that the claim names, 0 for none
 
@@ -114,7 +121,10 @@ type claiming struct {
 }
 
 func newClaiming(s *Store, c middleware.Claim, input []byte) *claiming {
-	n := &claiming{s: s, c: c, input: input, id: number(s.d.newID()), generation: c.Seen.Generation, undoes: idOf(c.Undoes), repeatOf: idOf(c.RepeatOf)}
+	n := &claiming{s: s, c: c, input: input, id: number(s.d.newID()), generation: c.Seen.Generation, undoes: idOf(c.Undoes), repeatOf: idOf(c.RepeatOf), position: int64(c.Call.Position)}
+	if c.Call.Turn <= 0 { // such an alias is only counted
+		n.position = newID()
+	}
 	if c.Seen.State == middleware.Free {
 		n.id = idOf(c.Seen.Operation)
 	}
@@ -135,29 +145,23 @@ func (n *claiming) try(ctx context.Context) error {
 	if n.impossible() {
 		return nil
 	}
-	position := n.place()
-	fill := func(b *batch) { n.whole(b, position) }
+	fill := n.whole
 	if n.brief {
-		fill = func(b *batch) { n.new(b, position) }
+		fill = n.new
 	}
 	doubtful, err := n.s.d.writeUntil(ctx, n.until, fill)
 	n.doubtful = n.doubtful || doubtful
 	n.r.ownerName = nullable{n.s.d.ownerName, true}
+	if hasCode(err, codeText) {
+		return fmt.Errorf("%w: a session of the store's was set to another isolation level than READ COMMITTED: it is for nobody to change: %w", ErrSettings, err)
+	}
 	if hasCode(err, codeDivision, codeUnique, codeNull) { // the answer of a statement that was undone
 		n.won, err = false, nil
 	}
 	return err
 }
 
-// place is the position of the call's alias.
-func (n *claiming) place() int64 {
-	if n.c.Call.Turn <= 0 { // such an alias is only counted
-		return newID()
-	}
-	return int64(n.c.Call.Position)
-}
-
-func (n *claiming) whole(b *batch, position int64) {
+func (n *claiming) whole(b *batch) {
 	var locked, pointed bool
 	var passed int
 	n.r = record{}
@@ -166,7 +170,7 @@ func (n *claiming) whole(b *batch, position int64) {
 	}
 	query, args := n.take()
 	b.one(&n.won, query+returning, append(n.r.dest(), (*moment)(&n.r.Now)), args...)
-	query, args = n.point(position)
+	query, args = n.point()
 	b.one(&pointed, query, []any{&n.r.Repeats, &passed}, args...)
 }
 
@@ -182,7 +186,7 @@ func (n *claiming) asNew() {
 
 // new claims what has never been claimed, at a place of which nothing is known. Of such a row nothing but the times need be
 // read.
-func (n *claiming) new(b *batch, position int64) {
+func (n *claiming) new(b *batch) {
 	c := &n.c
 	query, args := n.take()
 	n.asNew()
@@ -190,7 +194,7 @@ func (n *claiming) new(b *batch, position int64) {
 	b.one(&n.won, query+` RETURNING `+newTimes,
 		[]any{(*moment)(&r.Deadline), (*moment)(&r.KeySince), (*moment)(&r.Created), (*moment)(&r.Since), (*moment)(&r.Now)}, args...)
 	call := &c.Call
-	b.run(pointNew, pack(n.s.namespace), n.id, pack(c.Token), pack(call.Run), call.Turn, position, pack(call.CallID), pack(call.Tool),
+	b.run(pointNew, pack(n.s.namespace), n.id, pack(c.Token), pack(call.Run), call.Turn, n.position, pack(call.CallID), pack(call.Tool),
 		packHash(call.Arguments), packHash(call.Fingerprint))
 }
 
@@ -207,6 +211,7 @@ func (n *claiming) take() (query string, args []any) {
 	if n.undoes != 0 || n.repeatOf != 0 {
 		query, names = named, namedAreDone
 	}
+	names += ` AND ` + readsCommitted
 	switch c.Seen.State {
 	case middleware.Free:
 		query += takeFree + names
@@ -219,10 +224,10 @@ func (n *claiming) take() (query string, args []any) {
 }
 
 // point makes the place of the call mean the operation.
-func (n *claiming) point(position int64) (query string, args []any) {
+func (n *claiming) point() (query string, args []any) {
 	c, call := &n.c, &n.c.Call
 	args = []any{
-		pack(n.s.namespace), n.id, pack(c.Token), pack(call.Run), call.Turn, position, pack(call.CallID), pack(call.Tool),
+		pack(n.s.namespace), n.id, pack(c.Token), pack(call.Run), call.Turn, n.position, pack(call.CallID), pack(call.Tool),
 		packHash(call.Arguments), packHash(call.Fingerprint), c.Repeat, idOf(c.SeenAlias).orNull(), idOf(c.Seen.Operation).orNull(), c.Seen.Operation == "",
 	}
 	if c.Approval == "" {

@@ -37,6 +37,8 @@ type database struct {
 	stopOnce  sync.Once     // closes stop
 	shut      atomic.Bool   // the pool is closed, or about to be
 
+	commits atomic.Int64
+
 	gate closing.Gate // entered by what makes this process run something
 
 	looks   gatherer[*look]
@@ -115,11 +117,12 @@ func (d *database) writeUntil(ctx context.Context, until time.Time, fill func(*b
 	defer cancel()
 	err = d.insist(ctx, func() error {
 		err := d.send(ctx, fill)
-		if lost, ok := errors.AsType[*lostError](err); ok && lost.sent {
-			doubtful = true
-		}
+		doubtful = doubtful || mayBeMade(err)
 		return err
 	})
+	if err == nil {
+		d.commits.Add(1)
+	}
 	return doubtful, unknown(err, doubtful)
 }
 

@@ -129,6 +129,7 @@ const (
 	codeUnique        = "23505"
 	codeNull          = "23502"
 	codeDivision      = "22012"
+	codeText          = "22P02" // it is none of the type wanted
 )
 
 // hasCode reports whether the server refused a statement for that reason.

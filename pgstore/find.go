@@ -77,6 +77,8 @@ func (s *Store) find(ctx context.Context, q middleware.Query) (middleware.Row, b
 	if query == "" {
 		return middleware.Row{}, false, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.d.opts.WriteTimeout)
+	defer cancel()
 	var r record
 	var ok bool
 	var id, tool nullable

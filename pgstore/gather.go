@@ -62,15 +62,15 @@ func (g *gatherer[R]) do(ctx context.Context, what R, send func([]R) bool) error
 func (g *gatherer[R]) wait(ctx context.Context, r *request[R]) (leads bool, err error) {
 	timer := time.NewTimer(g.patience)
 	defer timer.Stop()
-	late := timer.C
 	for {
 		select {
 		case leads = <-r.turn:
 			return leads, nil
-		case <-late:
-			if late = nil; g.depose(r) {
+		case <-timer.C:
+			if g.depose(r) {
 				return true, nil
 			}
+			timer.Reset(g.patience) // it is being sent, or will wait again
 		case <-ctx.Done():
 			g.leave(r)
 			return false, context.Cause(ctx)
@@ -122,7 +122,7 @@ func (g *gatherer[R]) lead(r *request[R], send func([]R) bool) {
 			g.waiting = slices.Concat(others, g.waiting)
 			others = nil
 		}
-		if g.leader == r {
+		if g.leader == r || g.leader == nil { // nil: who has deposed it is done
 			g.handOn()
 		}
 		for _, o := range others {

@@ -19,6 +19,9 @@ type Querier interface {
 	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
 }
 
+// sessionAsItWas is asked before the end of a Local tool's transaction, which may have changed what the store rests on.
+const sessionAsItWas = `SELECT current_setting('default_transaction_isolation') = 'read committed' AND ($1::boolean OR current_setting('synchronous_commit') <> 'off')`
+
 type txKey struct{}
 
 // Tx is the transaction in which the result of a Local tool is stored, for its Run: what is changed by it stays if the
@@ -79,6 +82,12 @@ func (s *Store) within(ctx context.Context, f func(context.Context) (middleware.
 		return row, err
 	}
 	defer conn.Release()
+	asItWas := true
+	defer func() {
+		if !asItWas { // others must not get such a session
+			_ = conn.Conn().Close(lasting)
+		}
+	}()
 	tx, err := conn.Begin(soon)
 	if err != nil {
 		return row, err
@@ -102,6 +111,7 @@ func (s *Store) within(ctx context.Context, f func(context.Context) (middleware.
 	}
 	b := &batch{d: s.d}
 	c.queue(b)
+	b.one(new(bool), sessionAsItWas, []any{&asItWas}, s.d.opts.AllowAsyncCommit)
 	if err := tx.SendBatch(ending, &b.b).Close(); err != nil {
 		return row, err
 	}
@@ -109,5 +119,9 @@ func (s *Store) within(ctx context.Context, f func(context.Context) (middleware.
 	if !c.made {
 		return row, middleware.ErrLost
 	}
-	return row, tx.Commit(ending)
+	if err := tx.Commit(ending); err != nil {
+		return row, err
+	}
+	s.d.commits.Add(1)
+	return row, nil
 }

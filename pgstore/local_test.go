@@ -138,3 +138,23 @@ func TestOfTwoAttemptsOfALocalToolTheFirstToBeStoredStays(t *testing.T) {
 		return "booked", err
 	}, registry.Replayed, middleware.Done, 0)
 }
+
+func TestLocalToolThatChangesItsSessionLeavesItToNobody(t *testing.T) {
+	for _, change := range []string{"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SET synchronous_commit = off"} {
+		th := newTheatre(t)
+		th.want(t, func(ctx context.Context, tx pgstore.Querier) (string, error) {
+			_, err := tx.Exec(ctx, change)
+			return "booked", err
+		}, registry.Executed, middleware.Done, 1)
+		for range 4 { // as many as there may be
+			c, err := th.s.Pool().Acquire(t.Context())
+			check(t, err)
+			defer c.Release()
+			var isolation, synchronous string
+			check(t, c.QueryRow(t.Context(), "SELECT current_setting('default_transaction_isolation'), current_setting('synchronous_commit')").Scan(&isolation, &synchronous))
+			if isolation != "read committed" || synchronous == "off" {
+				t.Errorf("after %s a session has %s and synchronous_commit %s", change, isolation, synchronous)
+			}
+		}
+	}
+}

@@ -97,6 +97,9 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	}
 	if _, said := plain.RuntimeParams["default_query_exec_mode"]; !said {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		if config.ConnConfig.DescriptionCacheCapacity == 0 {
+			config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+		}
 	}
 	return config, nil
 }

@@ -20,6 +20,8 @@ type pooler struct {
 	sessions chan net.Conn
 	// cut is how many answers to transactions are to be lost: the connection breaks once the server has given them.
 	cut atomic.Int32
+	// silent is how many transactions are to vanish on their way: nobody answers, and nobody ends the connection.
+	silent atomic.Int32
 }
 
 func newPooler(t *testing.T, dsn string) *pooler {
@@ -90,6 +92,10 @@ func (p *pooler) serve(client net.Conn) error {
 			if m[0] == 'S' || m[0] == 'Q' {
 				break
 			}
+		}
+		if executes && p.silent.Add(-1) >= 0 {
+			_, err := io.Copy(io.Discard, client)
+			return err
 		}
 		if err := p.transaction(client, sent, executes); err != nil {
 			return err

@@ -19,7 +19,7 @@ type Options struct {
 	Schema string
 	// Drain is how long Close waits for handlers that still run; 0: 30 s.
 	Drain time.Duration
-	// WriteTimeout is how long a call may take, with waiting for a connection, for locks, and for a server that is down
+	// WriteTimeout is how long a call of the store may take (a guarded call of a tool makes three or so), with waiting for a connection, for locks, and for a server that is down
 	// for the moment; 0: 10 s. A write does not depend on the caller's context.
 	WriteTimeout time.Duration
 	// Heartbeat is how often the process shows that it lives; 0: 5 s.
@@ -112,6 +112,9 @@ func (s *Store) Namespaces(ctx context.Context) ([]string, error) {
 	})
 	return names, s.d.wrap("listing namespaces of", err)
 }
+
+// Commits is how many transactions that write this process has committed, for measuring: writes of many callers share one.
+func (s *Store) Commits() int64 { return s.d.commits.Load() }
 
 // Handlers is the record of what this process runs under claims of the store, whatever the namespace.
 func (s *Store) Handlers() *middleware.Handlers { return &s.d.handlers }

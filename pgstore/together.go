@@ -20,7 +20,8 @@ import (
 //
 // A claim is two statements here too, for the same reason: the second sees all that was committed before it, and what comes
 // between is kept away by the rows of the first. The alias is made by the first, since its place is kept by its key, whatever
-// a statement sees. Rows are made and changed in one order in all processes: so no two of them wait for each other in a circle.
+// a statement sees. Rows are made and changed in one order in all processes: so no two of them wait for each other in a circle, but where
+// they claim the same places for different identities, and that the server ends.
 const (
 	// setTogether holds for the transaction. A lock that somebody else holds undoes that soon, as only who needs it is to wait.
 	// And whatever the server takes the tables for, it is not to read a whole one.
@@ -37,7 +38,7 @@ const (
 			SELECT c.id, c.namespace, c.identity, c.fingerprint, $1::integer, c.tool, 'running', c.token, 1, statement_timestamp() + c.deadline,
 				$2::bigint, 0, c.key, statement_timestamp(), NULL, NULL, c.resource, c.resource_out, c.run, c.turn, c.position, c.call_id, c.arguments,
 				c.conversation, statement_timestamp(), statement_timestamp(), c.keep, c.input, c.retain
-			FROM c WHERE ` + releasedBefore + ` IS NULL` + onlyNew + ` RETURNING id, token, ` + newTimes + `
+			FROM c WHERE ` + readsCommitted + ` AND ` + releasedBefore + ` IS NULL` + onlyNew + ` RETURNING id, token, ` + newTimes + `
 		), pointed AS (
 			INSERT INTO @aliases (namespace, run, turn, position, operation, call_id, tool, arguments, fingerprint)
 			SELECT c.namespace, c.run, c.turn, c.place, c.id, c.call_id, c.tool, c.arguments, c.fingerprint FROM new JOIN c ON c.id = new.id AND c.token = new.token
@@ -96,7 +97,7 @@ type wonClaim struct {
 
 // claimTogether tries many claims, the leader's first. It says to each of them how far it got.
 func (d *database) claimTogether(ctx context.Context, all []*claiming) {
-	ctx, cancel := context.WithDeadline(ctx, all[0].until) // who leads has waited for the longest
+	ctx, cancel := inHalf(ctx, all[0].until)
 	defer cancel()
 	slices.SortFunc(all, func(a, b *claiming) int {
 		return cmp.Or(cmp.Compare(a.s.namespace, b.s.namespace), cmp.Compare(a.c.Identity, b.c.Identity))
@@ -112,6 +113,9 @@ func (d *database) claimTogether(ctx context.Context, all []*claiming) {
 			return err
 		})
 	})
+	if err == nil {
+		d.commits.Add(1)
+	}
 	for _, n := range all {
 		n.tried, n.doubtful = err == nil, mayBeMade(err)
 		w, ok := won[n.id]
@@ -122,6 +126,12 @@ func (d *database) claimTogether(ctx context.Context, all []*claiming) {
 		n.r.Deadline, n.r.KeySince = time.Time(w.deadline), time.Time(w.keySince)
 		n.r.Created, n.r.Since, n.r.Now = time.Time(w.created), time.Time(w.since), time.Time(w.now)
 	}
+}
+
+// inHalf is for what goes together: where the connection has gone silent, each has the other half of its time to go alone. Who
+// leads has waited for the longest.
+func inHalf(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, time.Until(until)/2)
 }
 
 // mayBeMade reports whether what was sent may have been made although there is an error.
@@ -166,7 +176,7 @@ func queueClaims(b *batch, all []*claiming, row func(pgx.Rows) error) {
 		column(all, func(n *claiming) pgtype.Interval { return spanOrNull(n.c.Keep) }),
 		column(all, func(n *claiming) []byte { return n.input }),
 		column(all, func(n *claiming) pgtype.Interval { return spanOrNull(n.c.Retain) }),
-		column(all, (*claiming).place))
+		column(all, func(n *claiming) int64 { return n.position }))
 	b.run(checkTogether, ids, namespaces, tokens, identities)
 }
 
@@ -186,7 +196,7 @@ func (c *changing) first(ctx context.Context) error {
 
 // completeTogether stores many results, the leader's first. It says to each of them how far it got.
 func (d *database) completeTogether(ctx context.Context, all []*changing) {
-	ctx, cancel := context.WithDeadline(ctx, all[0].until)
+	ctx, cancel := inHalf(ctx, all[0].until)
 	defer cancel()
 	slices.SortFunc(all, func(a, b *changing) int { return cmp.Compare(a.id, b.id) })
 	made := make([]bool, len(all))
@@ -210,6 +220,9 @@ func (d *database) completeTogether(ctx context.Context, all []*changing) {
 			}),
 			column(all, func(c *changing) []byte { return hashOrNull(c.t.Resource) }))
 	})
+	if err == nil {
+		d.commits.Add(1)
+	}
 	for i, c := range all {
 		c.tried, c.doubtful = err == nil, mayBeMade(err)
 		if c.made = err == nil && made[i]; c.made {

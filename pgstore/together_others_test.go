@@ -5,10 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/pgstore"
@@ -94,6 +97,7 @@ func lockedOut(t *testing.T, p place, s *pgstore.Store) (c middleware.Claim, unl
 func TestALockThatOneClaimWaitsForKeepsNoNeighbourWaiting(t *testing.T) {
 	p := fresh(t)
 	s := p.open(t)
+	s.SetWriteTimeout(time.Hour)
 	locked, unlock := lockedOut(t, p, s)
 	const neighbours = 10
 	free, waits := make(chan error, neighbours), make(chan bool)
@@ -204,5 +208,91 @@ func TestTwoProcessesThatClaimTheSameInOppositeOrdersEachWinTheirs(t *testing.T)
 		if n != 1 {
 			t.Errorf("identity %d was won %d times", i, n)
 		}
+	}
+}
+
+// A connection that a firewall has forgotten tells nobody that it is of no use.
+func TestASilentConnectionFailsNobodyThatWentTogether(t *testing.T) {
+	p := fresh(t)
+	pool := newPooler(t, p.dsn)
+	p.dsn = pool.dsn
+	s := p.open(t)
+	tripTogether(t, s.Namespace("so that all is described"))
+	s.SetWriteTimeout(4 * time.Second)
+	pool.silent.Store(1)
+	var steps []middleware.Transition
+	for _, got := range claimedTogether(s, manyClaims("run", 20)...) {
+		if got.err != nil || !got.won {
+			t.Fatalf("won %v, %v", got.won, got.err)
+		}
+		steps = append(steps, result(got.row, "result"))
+	}
+	pool.silent.Store(1)
+	_, errs := completedTogether(s, steps...)
+	check(t, errors.Join(errs...))
+	pool.silent.Store(1)
+	var group sync.WaitGroup
+	found := make([]bool, 20)
+	s.HoldLooks(len(found), func() {
+		for i := range found {
+			group.Go(func() {
+				row, _, err := s.Find(context.Background(), middleware.Query{Run: "run", Turn: i + 1, Identity: freshHash()})
+				found[i] = err == nil && row.State == middleware.Done
+			})
+		}
+	})
+	group.Wait()
+	if slices.Contains(found, false) {
+		t.Errorf("found: %v", found)
+	}
+}
+
+func TestAnAliasWithoutAPlaceIsMadeOnceThoughTheAnswerIsLost(t *testing.T) {
+	p := fresh(t)
+	pool := newPooler(t, p.dsn)
+	direct := p
+	p.dsn = pool.dsn
+	s := p.open(t)
+	claimedTogether(s, manyClaims("so that it is described", 2)...)
+	described := count(t, direct, "aliases")
+	claims := manyClaims("run", 5)
+	for i := range claims {
+		claims[i].Call.Turn = 0
+	}
+	pool.cut.Store(1)
+	for i, got := range claimedTogether(s, claims...) {
+		if got.err != nil || !got.won || got.row.Token != claims[i].Token {
+			t.Fatalf("claim %d: won %v, %v", i, got.won, got.err)
+		}
+	}
+	if n := count(t, direct, "aliases") - described; n != len(claims) {
+		t.Errorf("%d claims have made %d aliases", len(claims), n)
+	}
+}
+
+func TestASessionOfAnotherIsolationLevelClaimsNothing(t *testing.T) {
+	p := fresh(t)
+	s := p.open(t)
+	var conns []*pgxpool.Conn
+	for range 4 {
+		c, err := s.Pool().Acquire(t.Context())
+		check(t, err)
+		_, err = c.Exec(t.Context(), "SET default_transaction_isolation = 'repeatable read'")
+		check(t, err)
+		conns = append(conns, c)
+	}
+	for _, c := range conns {
+		c.Release()
+	}
+	if _, won, err := s.Claim(t.Context(), aClaim("run", 9)); won || !errors.Is(err, pgstore.ErrSettings) {
+		t.Errorf("alone: won %v, %v, want %v", won, err, pgstore.ErrSettings)
+	}
+	for i, got := range claimedTogether(s, manyClaims("run", 3)...) {
+		if got.won || !errors.Is(got.err, pgstore.ErrSettings) {
+			t.Errorf("claim %d: won %v, %v, want %v", i, got.won, got.err, pgstore.ErrSettings)
+		}
+	}
+	if rows, err := s.List(t.Context(), nil, 0); err != nil || len(rows) != 0 {
+		t.Errorf("%d rows, %v", len(rows), err)
 	}
 }

@@ -26,7 +26,7 @@ func bench(e *env, args []string) error {
 	where := fs.String("store", "", "measure beside this `store`, which is not touched: "+storeForms+" (default $TOOLONCE_STORE)")
 	callers := fs.String("callers", "1,8,64,256", "how many call at a time, one `N` after the other")
 	lasts := fs.Duration("for", 3*time.Second, "how long each is measured")
-	rows := fs.Int("rows", 10_000, "how many operations are done before, `N`")
+	rows := fs.Int("rows", 10_000, "how many operations are done before, `N`: a million takes some minutes")
 	fs.BoolVar(&e.json, "json", false, "print JSON")
 	rest, err := parse(fs, args)
 	switch {
@@ -37,8 +37,12 @@ func bench(e *env, args []string) error {
 		return err
 	case err != nil:
 		return usagef("bench: %w: try toolonce bench -h", err)
-	case len(rest) > 0 || *lasts <= 0 || *rows < 1:
-		return usagef("bench takes no arguments, -for and -rows above 0")
+	case len(rest) > 0:
+		return usagef("bench: %q: it takes no arguments", rest[0])
+	case *lasts <= 0:
+		return usagef("bench: -for %v: say how long, above 0, such as 3s", *lasts)
+	case *rows < 1:
+		return usagef("bench: -rows %d: say a number above 0", *rows)
 	}
 	var counts []int
 	for text := range strings.SplitSeq(*callers, ",") {
@@ -53,6 +57,9 @@ func bench(e *env, args []string) error {
 		return err
 	}
 	r, err := measure(e, ground, counts, *rows, *lasts)
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("bench: interrupted")
+	}
 	if err = errors.Join(err, ground.clear()); err != nil {
 		return err
 	}
@@ -281,7 +288,7 @@ func (e *env) printBench(r *benchResult) {
 	e.printf("%-22s %10.0f /s\n", "made durable, alone", r.Fsync)
 	e.printf("%-22s %10.0f /s\n", "floor, one caller", r.Floor)
 	for _, c := range r.Calls {
-		e.printf("%-22s %10.0f /s   %5.2f of the floor   p50 %8.0f us   p99 %8.0f us   %6.2f calls a commit\n",
+		e.printf("%-22s %10.0f /s   %5.2f of one caller's floor   p50 %8.0f us   p99 %8.0f us   %6.2f calls a commit\n",
 			fmt.Sprintf("guarded, %d callers", c.Callers), c.PerS, c.PerS/r.Floor, c.P50, c.P99, c.Commit)
 		if c.Floor > 0 {
 			e.printf("%-22s %10.0f /s   over %d connections: guarded calls are %.2f of it\n",

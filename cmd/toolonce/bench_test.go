@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolonce/toolonce/internal/pgtest"
 )
@@ -62,6 +64,48 @@ func TestBenchMeasuresADatabaseAndLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestBenchTakesARelativePath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if code, out, errs := benched(t, "sqlite:once.db"); code != 0 || !strings.Contains(out, "guarded, 4 callers") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
+
+func TestBenchTakesADSNWithWhatIsForAPool(t *testing.T) {
+	if code, out, errs := benched(t, pgtest.Start(t)+"&pool_max_conns=3"); code != 0 || !strings.Contains(out, "guarded, 4 callers") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
+
+func TestBenchThatIsInterruptedLeavesNothing(t *testing.T) {
+	dsn, dir := pgtest.Start(t), t.TempDir()
+	for _, store := range []string{dsn, "sqlite:" + filepath.Join(dir, "once.db")} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, interrupt)
+		var o, e bytes.Buffer
+		args := []string{"bench", "-store", store, "-callers", "4", "-for", "1h"}
+		if code := run(&env{ctx: ctx, out: &o, getenv: func(string) string { return "" }}, args, &e); code != 1 || !strings.Contains(e.String(), "interrupted") {
+			t.Errorf("exit %d: %s%s", code, o.String(), e.String())
+		}
+	}
+	if n := schemas(t, dsn); n != 0 {
+		t.Errorf("%d schemas are left behind", n)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestBenchOfAUserWithFewConnectionsMeasuresOverThose(t *testing.T) {
+	dsn := pgtest.Start(t)
+	few := user(t, dsn, "CONNECTION LIMIT 6")
+	code, out, errs := benched(t, few+"&pool_max_conns=2", "-json", "-callers", "16")
+	var r benchResult
+	if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil || len(r.Calls) != 1 || r.Calls[0].Connections < 1 || r.Calls[0].Connections > 4 {
+		t.Errorf("exit %d, %v: %s%s", code, err, out, errs)
+	}
+}
+
 func TestBenchSaysWhatItCannotMeasure(t *testing.T) {
 	for _, c := range []struct {
 		code  int
@@ -73,8 +117,10 @@ func TestBenchSaysWhatItCannotMeasure(t *testing.T) {
 		{2, "no known kind", "mysql:x", nil},
 		{2, "-callers", "sqlite:x.db", []string{"-callers", "1,none"}},
 		{2, "above 0", "sqlite:x.db", []string{"-rows", "0"}},
-		{2, "takes no arguments", "sqlite:x.db", []string{"more"}},
-		{1, "no such file", "sqlite:/nowhere/x.db", nil},
+		{2, "it takes no arguments", "sqlite:x.db", []string{"more"}},
+		{2, "names no file", "sqlite:", nil},
+		{1, "make /nowhere", "sqlite:/nowhere/x.db", nil},
+		{1, "is a folder", "sqlite:" + os.TempDir(), nil},
 	} {
 		if code, out, errs := benched(t, c.store, c.args...); code != c.code || !strings.Contains(errs, c.says) {
 			t.Errorf("%s %v: exit %d: %s%s", c.store, c.args, code, out, errs)

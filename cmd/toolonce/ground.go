@@ -39,8 +39,26 @@ func newGround(ctx context.Context, named string) (*ground, error) {
 	}
 }
 
+// besides makes a folder beside a store.
+func besides(path string) (dir string, err error) {
+	beside, err := filepath.Abs(filepath.Dir(path))
+	info, missing := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case path == "":
+		return "", usagef("bench: -store sqlite: names no file: write sqlite:PATH")
+	case missing == nil && info.IsDir():
+		return "", fmt.Errorf("bench: %s is a folder: name a store in it, which need not be there", path)
+	}
+	if dir, err = os.MkdirTemp(beside, "toolonce-bench-"); err != nil {
+		return "", fmt.Errorf("bench: making a folder beside the store to measure in: %w: make %s and let this user write there, or name another place", err, beside)
+	}
+	return dir, nil
+}
+
 func sqliteGround(ctx context.Context, path string) (g *ground, err error) {
-	dir, err := os.MkdirTemp(filepath.Dir(path), "toolonce-bench-")
+	dir, err := besides(path)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +74,7 @@ func sqliteGround(ctx context.Context, path string) (g *ground, err error) {
 			err = errors.Join(err, clear())
 		}
 	}()
-	s, err := sqlitestore.Open(filepath.Join(dir, "once.db"), nil)
+	s, err := sqlitestore.Open(filepath.Join(dir, "once.db"), &sqlitestore.Options{Drain: time.Second})
 	if err != nil {
 		return nil, err
 	}
@@ -131,20 +149,22 @@ func identity() []byte {
 }
 
 func postgresGround(ctx context.Context, dsn string) (g *ground, err error) {
-	lasting := context.WithoutCancel(ctx)
-	schema := "toolonce_bench_" + strings.ToLower(rand.Text()[:8])
-	s, err := pgstore.Open(ctx, dsn, &pgstore.Options{Schema: schema})
+	config, err := pgxpool.ParseConfig(dsn) // which takes what is for a pool out of it
 	if err != nil {
 		return nil, err
 	}
-	c, err := pgx.Connect(ctx, dsn)
+	c, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, err
+	}
+	lasting := context.WithoutCancel(ctx)
+	schema := "toolonce_bench_" + strings.ToLower(rand.Text()[:8])
+	s, err := pgstore.Open(ctx, dsn, &pgstore.Options{Schema: schema, Drain: time.Second})
+	if err != nil {
+		return nil, errors.Join(err, c.Close(lasting))
 	}
 	clear := func() error {
-		err := s.Close()
-		_, dropErr := c.Exec(lasting, "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize()+" CASCADE")
-		return errors.Join(err, dropErr, c.Close(lasting))
+		return errors.Join(s.Close(), c.Close(lasting), dropSchema(lasting, config.ConnConfig, schema))
 	}
 	table := pgx.Identifier{schema, "floor"}.Sanitize()
 	if _, err = c.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, identity bytea NOT NULL UNIQUE, state text NOT NULL, input bytea, result text)`, table)); err != nil {
@@ -156,19 +176,31 @@ func postgresGround(ctx context.Context, dsn string) (g *ground, err error) {
 			_, err := c.Exec(ctx, fmt.Sprintf(`INSERT INTO %s (identity, state) VALUES ($1, '')`, table), identity())
 			return err
 		},
-		floor:  postgresFloor(ctx, c, table),
-		floors: func(callers int) (floor, error) { return postgresFloors(ctx, c, dsn, table, callers) },
-		commits: func() (n int64, err error) {
-			time.Sleep(1100 * time.Millisecond) // the server counts every second
-			err = c.QueryRow(ctx, `SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()`).Scan(&n)
-			return n, err
-		},
+		floor:   postgresFloor(ctx, c, table),
+		floors:  func(callers int) (floor, error) { return postgresFloors(ctx, c, config, table, callers) },
+		commits: func() (int64, error) { return s.Commits(), nil },
 		bytes: func() (n int64, err error) {
 			err = c.QueryRow(ctx, `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class WHERE relkind = 'r' AND relnamespace = $1::regnamespace`,
 				pgx.Identifier{schema}.Sanitize()).Scan(&n)
 			return n, err
 		},
 	}, nil
+}
+
+// dropSchema does so over a connection of its own: the one that was measured may be broken, or interrupted.
+func dropSchema(ctx context.Context, config *pgx.ConnConfig, schema string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	drop := "DROP SCHEMA IF EXISTS " + pgx.Identifier{schema}.Sanitize() + " CASCADE"
+	c, err := pgx.ConnectConfig(ctx, config)
+	if err == nil {
+		_, err = c.Exec(ctx, drop)
+		err = errors.Join(err, c.Close(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("bench: a schema is left behind: run %s: %w", drop, err)
+	}
+	return nil
 }
 
 // speaker is a connection or a pool of them.
@@ -192,42 +224,47 @@ func postgresFloor(ctx context.Context, c speaker, table string) func() error {
 	}
 }
 
-// postgresFloors is that over as many connections as there are callers, or as the server has free.
-func postgresFloors(ctx context.Context, c *pgx.Conn, dsn, table string, callers int) (f floor, err error) {
+// spare is how many connections are left to everybody else.
+const spare = 10
+
+// postgresFloors is that over as many connections as there are callers, or as can be had.
+func postgresFloors(ctx context.Context, c *pgx.Conn, config *pgxpool.Config, table string, callers int) (f floor, err error) {
 	var free int
 	if err := c.QueryRow(ctx, `SELECT current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer -
 		(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::integer`).Scan(&free); err != nil {
 		return f, err
 	}
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return f, err
-	}
-	f.connections = max(1, min(callers, free))
-	config.MaxConns = int32(f.connections)
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return f, err
-	}
-	f.call, f.done = postgresFloor(ctx, pool, table), pool.Close
-	if err := warm(ctx, pool, f.connections, table); err != nil {
+	for f.connections = max(1, min(callers, free-spare)); ; {
+		config.MaxConns = int32(f.connections)
+		pool, err := pgxpool.NewWithConfig(ctx, config.Copy())
+		if err != nil {
+			return f, err
+		}
+		made, err := warm(ctx, pool, f.connections, table)
+		if err == nil {
+			f.call, f.done = postgresFloor(ctx, pool, table), pool.Close
+			return f, nil
+		}
 		pool.Close()
-		return f, err
+		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "53300" || made == 0 {
+			return f, err
+		}
+		f.connections = made // the user may have no more
 	}
-	return f, nil
 }
 
-// warm makes so many connections, and uses each once.
-func warm(ctx context.Context, pool *pgxpool.Pool, connections int, table string) error {
-	for range connections {
+// warm makes so many connections, uses each once, and says how many there were.
+func warm(ctx context.Context, pool *pgxpool.Pool, connections int, table string) (made int, err error) {
+	for made < connections {
 		c, err := pool.Acquire(ctx)
 		if err != nil {
-			return err
+			return made, err
 		}
 		defer c.Release() // when all are there
 		if err := postgresFloor(ctx, c, table)(); err != nil {
-			return err
+			return made, err
 		}
+		made++
 	}
-	return nil
+	return made, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -58,4 +59,23 @@ func schemas(t *testing.T, dsn string) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// user makes one of the server's, who may make schemas, and gives the DSN with that in place of the first.
+func user(t *testing.T, dsn, how string) string {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "user_" + strings.ToLower(rand.Text())
+	for _, query := range []string{"CREATE ROLE " + name + " LOGIN " + how, "GRANT CREATE ON DATABASE " + c.Config().Database + " TO " + name} {
+		if _, err := c.Exec(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(dsn, c.Config().User+"@", name+"@", 1)
 }

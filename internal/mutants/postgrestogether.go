@@ -46,7 +46,7 @@ var pgTogether = []mutant{
 	},
 	{
 		name: "postgres: together: released before fails all", breaks: "Each booking after a cancel makes all calls of that moment wait for each other.",
-		file: pgParty, old: "FROM c WHERE ` + releasedBefore + ` IS NULL`", new: "FROM c WHERE (true OR ` + releasedBefore + ` IS NULL)`",
+		file: pgParty, old: "readsCommitted + ` AND ` + releasedBefore + ` IS NULL`", new: "readsCommitted + ` AND (true OR ` + releasedBefore + ` IS NULL)`",
 		caught: "./pgstore TestAnIdentityThatWasReleasedGetsTheNextGenerationAndFailsNoNeighbour",
 	},
 	{
@@ -76,7 +76,7 @@ var pgTogether = []mutant{
 	},
 	{
 		name: "postgres: together: who leads keeps all waiting", breaks: "One session with an open transaction stops all tools of a process.",
-		file: pgGather, old: "late := timer.C", new: "late := make(<-chan time.Time)",
+		file: pgGather, old: "if g.depose(r) {", new: "if false && g.depose(r) {",
 		caught: "./pgstore TestWhoLeadsAndWaitsForALockKeepsNobodyElseWaiting", hangs: true,
 	},
 	{
@@ -88,5 +88,30 @@ var pgTogether = []mutant{
 		name: "postgres: together: places not looked at", breaks: "A resumed call whose arguments are read otherwise today runs again.",
 		file: pgLook, old: "aliases.position = c.position LIMIT 1", new: "aliases.position = -1 LIMIT 1",
 		caught: "./pgstore TestManyWhoLookAtOnceAreEachToldTheirOwn",
+	},
+	{
+		name: "postgres: together: given back to nobody", breaks: "Calls whose leader has left wait until somebody else comes by.",
+		file: pgGather, old: "g.leader == r || g.leader == nil {", new: "g.leader == r {",
+		caught: "./pgstore TestWhoWasGivenBackLeadsAtOnceWhereNobodyDoes",
+	},
+	{
+		name: "postgres: together: patience but once", breaks: "Calls whose leader has left wait for the next one, however long that is stuck.",
+		file: pgGather, old: "\t\t\ttimer.Reset(g.patience) // it is being sent, or will wait again\n", new: "",
+		caught: "./pgstore TestWhoWasGivenBackDoesNotWaitForAnotherThatIsStuck",
+	},
+	{
+		name: "postgres: together: all the time for all", breaks: "One connection that a firewall has forgotten makes the outcome of a hundred calls unknown.",
+		file: pgParty, old: "time.Until(until)/2", new: "time.Until(until)",
+		caught: "./pgstore TestASilentConnectionFailsNobodyThatWentTogether",
+	},
+	{
+		name: "postgres: another isolation level", breaks: "A booking after a cancel gets the key of the one that was cancelled, and is not made.",
+		file: pgClaiming, old: "'read committed' THEN true", new: "'read committed' OR true THEN true",
+		caught: "./pgstore TestASessionOfAnotherIsolationLevelClaimsNothing",
+	},
+	{
+		name: "postgres: local: the session as a tool leaves it", breaks: "After a tool has turned synchronous commits off, the server may forget claims whose refunds were made.",
+		file: "pgstore/local.go", old: "if !asItWas {", new: "if false && !asItWas {",
+		caught: "./pgstore TestLocalToolThatChangesItsSessionLeavesItToNobody",
 	},
 }
