@@ -22,6 +22,7 @@ type pooler struct {
 	cut atomic.Int32
 	// silent is how many transactions are to vanish on their way: nobody answers, and nobody ends the connection.
 	silent atomic.Int32
+	awake  chan struct{} // closed to break those connections
 }
 
 func newPooler(t *testing.T, dsn string) *pooler {
@@ -31,7 +32,7 @@ func newPooler(t *testing.T, dsn string) *pooler {
 	t.Cleanup(func() { _ = l.Close() })
 	host, rest, _ := strings.Cut(dsn, "@")
 	_, name, _ := strings.Cut(rest, "/")
-	p := &pooler{dsn: host + "@" + l.Addr().String() + "/" + name, sessions: make(chan net.Conn, 3)}
+	p := &pooler{dsn: host + "@" + l.Addr().String() + "/" + name, sessions: make(chan net.Conn, 3), awake: make(chan struct{})}
 	for range cap(p.sessions) {
 		c, err := pgconn.Connect(t.Context(), dsn)
 		check(t, err)
@@ -94,8 +95,8 @@ func (p *pooler) serve(client net.Conn) error {
 			}
 		}
 		if executes && p.silent.Add(-1) >= 0 {
-			_, err := io.Copy(io.Discard, client)
-			return err
+			<-p.awake
+			return errCut
 		}
 		if err := p.transaction(client, sent, executes); err != nil {
 			return err

@@ -218,7 +218,8 @@ func TestASilentConnectionFailsNobodyThatWentTogether(t *testing.T) {
 	p.dsn = pool.dsn
 	s := p.open(t)
 	tripTogether(t, s.Namespace("so that all is described"))
-	s.SetWriteTimeout(4 * time.Second)
+	t.Cleanup(func() { close(pool.awake) })
+	s.SetWriteTimeout(2 * time.Second)
 	pool.silent.Store(1)
 	var steps []middleware.Transition
 	for _, got := range claimedTogether(s, manyClaims("run", 20)...) {

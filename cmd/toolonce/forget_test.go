@@ -234,7 +234,7 @@ func TestWhatIsSealedIsNotTakenForNothingAndNotDecidedBlindly(t *testing.T) {
 }
 
 func TestBadKeysAreOneErrorThatNeverPrintsThem(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	key := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("K3y!", 8)))
 	for value, want := range map[string]string{
 		key[:43]:                                 "entry 1 is not id=key",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -29,7 +30,7 @@ type fixture struct {
 	op   string
 }
 
-func inDoubt(t *testing.T, timeout time.Duration) *fixture {
+func inDoubt(t *testing.T) *fixture {
 	f := &fixture{t: t, path: filepath.Join(t.TempDir(), "once.db")}
 	s, err := sqlitestore.Open(f.path, nil)
 	if err != nil {
@@ -40,22 +41,35 @@ func inDoubt(t *testing.T, timeout time.Duration) *fixture {
 			t.Error(err)
 		}
 	}()
-	f.refund(timeout, func(name string) middleware.Ledger { return s.Namespace(name) })
+	f.refund(func(name string) middleware.Ledger { return s.Namespace(name) })
 	return f
 }
 
+// overdue has the deadlines of all operations pass.
+func (f *fixture) overdue() {
+	f.t.Helper()
+	db, err := sql.Open("sqlite3", f.path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	_, err = db.ExecContext(f.t.Context(), "UPDATE operations SET deadline = 1")
+	if err := errors.Join(err, db.Close()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // refund leaves one in doubt with each of two tenants.
-func (f *fixture) refund(timeout time.Duration, tenant func(name string) middleware.Ledger) {
+func (f *fixture) refund(tenant func(name string) middleware.Ledger) {
 	t := f.t
 	t.Helper()
 	r := registry.New()
 	if err := r.AddRaw(registry.RawTool{
-		Name: "issue_refund", Effect: registry.NonIdempotentWrite, Timeout: timeout, Key: []string{"order_id"},
+		Name: "issue_refund", Effect: registry.NonIdempotentWrite, Timeout: time.Minute, Key: []string{"order_id"},
 		Run: func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("timed out") },
 	}); err != nil {
 		t.Fatal(err)
 	}
-	o := &middleware.OnceOptions{Margin: timeout, Logger: slog.New(slog.DiscardHandler)}
+	o := &middleware.OnceOptions{Margin: time.Minute, Logger: slog.New(slog.DiscardHandler)}
 	for _, ns := range []string{"", "acme"} {
 		h := r.Handler(middleware.Once(tenant(ns), o))
 		res, err := h(t.Context(), &registry.Call{Run: registry.Run{ID: "ticket\x1b[31m-42"}, Turn: 1, Tool: "issue_refund", Arguments: `{"order_id":"` + secret + `"}`})
@@ -99,7 +113,7 @@ func (f *fixture) want(code int, contains string, args ...string) string {
 }
 
 func TestWhatIsInDoubtIsFoundAndSettled(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	out := f.want(0, f.op, "ops", "--in-doubt")
 	if strings.Contains(out, secret) || strings.Count(out, "\n") != 3 {
 		t.Errorf("one operation, a hint and no arguments wanted:\n%s", out)
@@ -124,15 +138,15 @@ func TestWhatIsInDoubtIsFoundAndSettled(t *testing.T) {
 }
 
 func TestDidNotHappenIsRefusedBeforeTheDeadlinesAndSaysUntilWhen(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	f.want(1, "too early to say that it did not happen: a request may still land until 20", "resolve", f.op, "--did-not-happen", "--by", "ann", "--why", "nothing there")
 	f.want(0, "in_doubt", "show", f.op)
-	f = inDoubt(t, time.Nanosecond)
+	f.overdue()
 	f.want(0, "is free now", "resolve", f.op, "--did-not-happen", "--by", "ann", "--why", "nothing there")
 }
 
 func TestARunningOperationIsSettledOnlyIfItsOwnerIsGone(t *testing.T) {
-	f := inDoubt(t, time.Nanosecond)
+	f := inDoubt(t)
 	s, err := sqlitestore.Open(f.path, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +166,7 @@ func TestARunningOperationIsSettledOnlyIfItsOwnerIsGone(t *testing.T) {
 }
 
 func TestAnOperationOfACopiedFileIsSeenAndSettled(t *testing.T) {
-	f := inDoubt(t, time.Nanosecond)
+	f := inDoubt(t)
 	s, err := sqlitestore.Open(f.path, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +200,7 @@ func TestAnOperationOfACopiedFileIsSeenAndSettled(t *testing.T) {
 }
 
 func TestCallsThatAreWrongChangeNothingAndSayTheMend(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	dir := t.TempDir()
 	garbage := filepath.Join(dir, "garbage.db")
 	if err := os.WriteFile(garbage, bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,7 +26,7 @@ func TestOnPostgreSQLWhatIsInDoubtIsFoundAndSettled(t *testing.T) {
 		}
 	}()
 	f := &fixture{t: t, flag: dsn}
-	f.refund(100*time.Millisecond, func(name string) middleware.Ledger { return s.Namespace(name) })
+	f.refund(func(name string) middleware.Ledger { return s.Namespace(name) })
 	f.want(1, "toolonce", "ops") // there is no schema of that name
 	f.want(0, f.op, "ops", "--in-doubt", "-schema", schema)
 	out := f.want(0, "in_doubt", "show", f.op, "-schema", schema)

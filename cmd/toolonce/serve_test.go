@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/toolonce/toolonce/middleware"
 	"github.com/toolonce/toolonce/sqlitestore"
@@ -95,7 +94,7 @@ func (s *serving) home() string {
 }
 
 func TestTheAddressOfThePageLetsInOnce(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	s := f.serve()
 	once := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for _, path := range []string{"", "operations", "operation?id=" + f.op, "runs", "acts", "../", "../elsewhere", "?token=wrong"} {
@@ -136,7 +135,7 @@ func TestTheAddressOfThePageLetsInOnce(t *testing.T) {
 }
 
 func TestThePageIsServedUnderItsOwnNameAlone(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	s := f.serve()
 	port := regexp.MustCompile(`:\d+/`).FindString(s.link)
 	port = strings.TrimSuffix(port, "/")
@@ -153,7 +152,7 @@ func TestThePageIsServedUnderItsOwnNameAlone(t *testing.T) {
 }
 
 func TestWhatIsSettledOnThePageIsInTheStore(t *testing.T) {
-	f := inDoubt(t, time.Nanosecond)
+	f := inDoubt(t)
 	settle := func(s *serving) (int, string) {
 		s.ask(s.in, http.MethodGet, s.link, nil)
 		address := s.home() + "operation?id=" + f.op
@@ -190,7 +189,7 @@ func TestWhatIsSettledOnThePageIsInTheStore(t *testing.T) {
 }
 
 func TestDataIsOnThePageWhereItIsAskedFor(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	s := f.serve("-show-data", "-namespace", "acme", "-json")
 	s.link = s.link[strings.Index(s.link, "http") : len(s.link)-len(`"}`)]
 	_, body := s.ask(s.in, http.MethodGet, s.link, nil)
@@ -204,7 +203,7 @@ func TestDataIsOnThePageWhereItIsAskedFor(t *testing.T) {
 }
 
 func TestOthersCannotReachThePage(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.com:0"} {
 		f.want(2, "others could reach it there", "serve", "-by", "ann", "-addr", addr)
 	}

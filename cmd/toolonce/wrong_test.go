@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -132,7 +131,7 @@ func (f *fixture) refuses(code int, want string, args ...string) {
 }
 
 func TestAStoreThatIsLockedIsWaitedForAndThenTold(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	db, err := sql.Open("sqlite3", "file:"+f.path)
 	fatal(t, err)
 	c, err := db.Conn(t.Context())
@@ -213,7 +212,7 @@ func TestASchemaThatIsNewerOrAnothersIsToldInOneLine(t *testing.T) {
 }
 
 func TestCallsThatAreWrongAreToldInOneLine(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	before := f.want(0, "", "export", "-all-namespaces")
 	who := []string{"--by", "a", "--why", "b"}
 	for _, c := range []struct {
@@ -261,7 +260,8 @@ func TestCallsThatAreWrongAreToldInOneLine(t *testing.T) {
 }
 
 func TestOfTwoOperatorsAtOnceOneDecides(t *testing.T) {
-	f := inDoubt(t, time.Nanosecond)
+	f := inDoubt(t)
+	f.overdue()
 	p := waitingCalls(t)
 	asked := p.pending()[0].Approval
 	for _, c := range []struct {
@@ -294,7 +294,7 @@ func TestTwoWhoRecoverAtOnceBothSucceed(t *testing.T) {
 }
 
 func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
-	f := inDoubt(t, time.Minute)
+	f := inDoubt(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		if os.Getenv("TOOLONCE_NO_SKIP") != "" {
