@@ -177,7 +177,7 @@ func postgresGround(ctx context.Context, dsn string) (g *ground, err error) {
 			return err
 		},
 		floor:   postgresFloor(ctx, c, table),
-		floors:  func(callers int) (floor, error) { return postgresFloors(ctx, c, config, table, callers) },
+		floors:  func(callers int) (floor, error) { return postgresFloors(ctx, c, config.ConnConfig, table, callers) },
 		commits: func() (int64, error) { return s.Commits(), nil },
 		bytes: func() (n int64, err error) {
 			err = c.QueryRow(ctx, `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class WHERE relkind = 'r' AND relnamespace = $1::regnamespace`,
@@ -193,6 +193,10 @@ func dropSchema(ctx context.Context, config *pgx.ConnConfig, schema string) erro
 	defer cancel()
 	drop := "DROP SCHEMA IF EXISTS " + pgx.Identifier{schema}.Sanitize() + " CASCADE"
 	c, err := pgx.ConnectConfig(ctx, config)
+	for tooMany(err) && ctx.Err() == nil { // those that were closed are not gone yet
+		time.Sleep(50 * time.Millisecond)
+		c, err = pgx.ConnectConfig(ctx, config)
+	}
 	if err == nil {
 		_, err = c.Exec(ctx, drop)
 		err = errors.Join(err, c.Close(ctx))
@@ -203,14 +207,8 @@ func dropSchema(ctx context.Context, config *pgx.ConnConfig, schema string) erro
 	return nil
 }
 
-// speaker is a connection or a pool of them.
-type speaker interface {
-	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
-	Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
-}
-
 // postgresFloor is a guard written by hand: two statements, each committed, both prepared once, as pgx does by itself.
-func postgresFloor(ctx context.Context, c speaker, table string) func() error {
+func postgresFloor(ctx context.Context, c *pgx.Conn, table string) func() error {
 	input, result := make([]byte, 100), strings.Repeat("r", 200)
 	insert := fmt.Sprintf(`INSERT INTO %s (identity, state, input) VALUES ($1, 'running', $2) RETURNING id`, table)
 	update := fmt.Sprintf(`UPDATE %s SET state = 'done', result = $1 WHERE id = $2 AND state = 'running'`, table)
@@ -228,43 +226,47 @@ func postgresFloor(ctx context.Context, c speaker, table string) func() error {
 const spare = 10
 
 // postgresFloors is that over as many connections as there are callers, or as can be had.
-func postgresFloors(ctx context.Context, c *pgx.Conn, config *pgxpool.Config, table string, callers int) (f floor, err error) {
+func postgresFloors(ctx context.Context, c *pgx.Conn, config *pgx.ConnConfig, table string, callers int) (f floor, err error) {
 	var free int
 	if err := c.QueryRow(ctx, `SELECT current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer -
 		(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::integer`).Scan(&free); err != nil {
 		return f, err
 	}
-	for f.connections = max(1, min(callers, free-spare)); ; {
-		config.MaxConns = int32(f.connections)
-		pool, err := pgxpool.NewWithConfig(ctx, config.Copy())
-		if err != nil {
-			return f, err
+	var all []*pgx.Conn
+	f.done = func() {
+		for _, c := range all {
+			_ = c.Close(context.WithoutCancel(ctx)) // nothing is lost with it
 		}
-		made, err := warm(ctx, pool, f.connections, table)
-		if err == nil {
-			f.call, f.done = postgresFloor(ctx, pool, table), pool.Close
-			return f, nil
-		}
-		pool.Close()
-		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "53300" || made == 0 {
-			return f, err
-		}
-		f.connections = made // the user may have no more
 	}
+	calls := make(chan func() error, callers)
+	for len(all) < max(1, min(callers, free-spare)) {
+		c, err := pgx.ConnectConfig(ctx, config)
+		if tooMany(err) && len(all) > 0 { // the user may have no more
+			break
+		}
+		if err != nil {
+			f.done()
+			return f, err
+		}
+		all = append(all, c)
+		call := postgresFloor(ctx, c, table)
+		if err := call(); err != nil {
+			f.done()
+			return f, err
+		}
+		calls <- call
+	}
+	f.connections = len(all)
+	f.call = func() error {
+		call := <-calls
+		defer func() { calls <- call }()
+		return call()
+	}
+	return f, nil
 }
 
-// warm makes so many connections, uses each once, and says how many there were.
-func warm(ctx context.Context, pool *pgxpool.Pool, connections int, table string) (made int, err error) {
-	for made < connections {
-		c, err := pool.Acquire(ctx)
-		if err != nil {
-			return made, err
-		}
-		defer c.Release() // when all are there
-		if err := postgresFloor(ctx, c, table)(); err != nil {
-			return made, err
-		}
-		made++
-	}
-	return made, nil
+// tooMany reports that the server takes no more connections.
+func tooMany(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == "53300"
 }
