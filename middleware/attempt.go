@@ -390,9 +390,9 @@ func (a *attempt) explain(err error) {
 	if _, seen := a.g.warned.LoadOrStore(a.call.Tool, true); seen {
 		return
 	}
-	advice := "return registry.NoEffect(err) where surely nothing happened, or refuse bad calls in Check"
+	advice := "return registry.NoEffect(err) where surely nothing happened, refuse bad calls in Check"
 	if !a.call.Info().HasLookup {
-		advice = "return registry.NoEffect(err) where surely nothing happened, refuse bad calls in Check, or give the tool a Lookup"
+		advice += ", or give the tool a Lookup"
 	}
 	a.g.Logger.Warn("toolonce: the outcome of a tool is unclear: "+advice,
 		"event", "outcome_unclear", "tool", a.call.Tool, "error_type", fmt.Sprintf("%T", err))

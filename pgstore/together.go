@@ -20,8 +20,8 @@ import (
 //
 // A claim is two statements here too, for the same reason: the second sees all that was committed before it, and what comes
 // between is kept away by the rows of the first. The alias is made by the first, since its place is kept by its key, whatever
-// a statement sees. Rows are made and changed in one order in all processes: so no two of them wait for each other in a circle, but where
-// they claim the same places for different identities, and that the server ends.
+// a statement sees. Rows are made and changed in one order in all processes: so no two of them wait for each other in a
+// circle, but where they claim the same places for different identities, and that the server ends.
 const (
 	// setTogether holds for the transaction. A lock that somebody else holds undoes that soon, as only who needs it is to wait.
 	// And whatever the server takes the tables for, it is not to read a whole one.

@@ -120,9 +120,11 @@ func TestBenchSaysWhatItCannotMeasure(t *testing.T) {
 		{2, "it takes no arguments", "sqlite:x.db", []string{"more"}},
 		{2, "names no file", "sqlite:", nil},
 		{1, "make /nowhere", "sqlite:/nowhere/x.db", nil},
+		{1, "the server cannot be reached", "postgres://u:hidden@127.0.0.1:1/x", nil},
+		{1, "the connection string is wrong", "postgres://u:hidden@[/x", nil},
 		{1, "is a folder", "sqlite:" + os.TempDir(), nil},
 	} {
-		if code, out, errs := benched(t, c.store, c.args...); code != c.code || !strings.Contains(errs, c.says) {
+		if code, out, errs := benched(t, c.store, c.args...); code != c.code || !strings.Contains(errs, c.says) || strings.Contains(errs, "hidden") {
 			t.Errorf("%s %v: exit %d: %s%s", c.store, c.args, code, out, errs)
 		}
 	}

@@ -149,19 +149,22 @@ func identity() []byte {
 }
 
 func postgresGround(ctx context.Context, dsn string) (g *ground, err error) {
-	config, err := pgxpool.ParseConfig(dsn) // which takes what is for a pool out of it
-	if err != nil {
+	lasting := context.WithoutCancel(ctx)
+	schema := "toolonce_bench_" + strings.ToLower(rand.Text()[:8])
+	s, err := pgstore.Open(ctx, dsn, &pgstore.Options{Schema: schema, Drain: time.Second}) // first: it says best what is wrong with a DSN
+	if err != nil && ctx.Err() == nil {
 		return nil, err
+	}
+	config, perr := pgxpool.ParseConfig(dsn) // which takes what is for a pool out of it
+	switch {
+	case perr != nil:
+		return nil, errors.Join(err, perr)
+	case err != nil: // interrupted, when the schema may have been there
+		return nil, errors.Join(err, dropSchema(lasting, config.ConnConfig, schema))
 	}
 	c, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
-		return nil, err
-	}
-	lasting := context.WithoutCancel(ctx)
-	schema := "toolonce_bench_" + strings.ToLower(rand.Text()[:8])
-	s, err := pgstore.Open(ctx, dsn, &pgstore.Options{Schema: schema, Drain: time.Second})
-	if err != nil {
-		return nil, errors.Join(err, c.Close(lasting))
+		return nil, errors.Join(err, s.Close(), dropSchema(lasting, config.ConnConfig, schema))
 	}
 	clear := func() error {
 		return errors.Join(s.Close(), c.Close(lasting), dropSchema(lasting, config.ConnConfig, schema))
