@@ -83,8 +83,7 @@ func (c *Call) RepeatOf() string { return c.repeatOf }
 
 // ArgumentsHash is a hash of the arguments as sent.
 func (c *Call) ArgumentsHash() string {
-	h := codec.Hash([]byte("raw"), []byte(c.Arguments))
-	return hex.EncodeToString(h[:])
+	return hexadecimal(codec.Hash([]byte("raw"), []byte(c.Arguments)))
 }
 
 // Check asks the tool's Check, once per call. Middleware that answers calls without running them asks it first; the
@@ -174,7 +173,7 @@ func (c *Call) resolve(r *Registry) {
 	if !c.info.Guarded(c.Turn) {
 		return // nobody asks for the identity of what is not recorded
 	}
-	c.fingerprint = hex.EncodeToString(in.Fingerprint[:])
+	c.fingerprint = hexadecimal(in.Fingerprint)
 	c.resource = hashResource(in.Resource)
 	c.identity = c.identify(in)
 }
@@ -190,5 +189,12 @@ func (c *Call) identify(in *codec.Input) string {
 	default:
 		h = codec.Hash([]byte("arguments"), []byte(c.Run.Scope()), []byte(c.Tool), in.Fingerprint[:])
 	}
-	return hex.EncodeToString(h[:])
+	return hexadecimal(h)
+}
+
+// hexadecimal is hex.EncodeToString with one allocation.
+func hexadecimal(h [32]byte) string {
+	var b [64]byte
+	hex.Encode(b[:], h[:])
+	return string(b[:])
 }

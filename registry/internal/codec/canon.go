@@ -17,14 +17,13 @@ const Version = 1
 // Hash returns the SHA-256 of the parts, each with its length before it, so
 // that ("ab", "c") and ("a", "bc") differ.
 func Hash(parts ...[]byte) [32]byte {
-	h := sha256.New()
+	var stack [256]byte
+	b := stack[:0]
 	for _, p := range parts {
-		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(p)))
-		h.Write(size[:])
-		h.Write(p)
+		b = binary.BigEndian.AppendUint64(b, uint64(len(p)))
+		b = append(b, p...)
 	}
-	return [32]byte(h.Sum(nil))
+	return sha256.Sum256(b)
 }
 
 // canonicalize brings JSON into the order and the escapes of RFC 8785, with

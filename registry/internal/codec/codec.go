@@ -28,7 +28,7 @@ type Options struct {
 type Codec struct {
 	schema   json.RawMessage
 	strict   bool
-	check    *validator // nil: the plan says it all
+	check    *validator // of the whole arguments; nil: the plan and the checks of its fields say it all
 	required []string   // top-level names that must be given
 	keys     []keyField
 	resource []string // quoted path, nil for none
@@ -45,7 +45,7 @@ type Codec struct {
 
 // keyField is one part of the business key.
 type keyField struct {
-	pointer string   // JSON pointer, hashed with the value
+	pointer []byte   // JSON pointer, hashed with the value
 	path    []string // quoted names
 }
 
@@ -92,9 +92,22 @@ func New(t reflect.Type, o Options) (*Codec, error) {
 		return nil, fmt.Errorf("input type %s: %w", t, err)
 	}
 	if rest := slim(s.local); constrained(rest) {
-		c.check, err = compile(appendTree(nil, rest))
+		if c.check, err = compile(appendTree(nil, rest)); err == nil && onlyMembers(rest) {
+			c.checkMembers()
+		}
 	}
 	return c, err
+}
+
+// checkMembers has only those members checked of which the schema says more than the plan.
+func (c *Codec) checkMembers() {
+	members := c.check.schema.Properties
+	for _, f := range c.plan.fields {
+		if s := members[f.name]; s != nil {
+			f.check = &validator{schema: s, at: child("", f.name)}
+		}
+	}
+	c.check = nil
 }
 
 // typeName is where the paths of error texts begin.
@@ -112,11 +125,11 @@ func keyFields(paths []keyPath) []keyField {
 	for _, p := range paths {
 		k := keyField{path: quoteAll(p)}
 		for _, name := range p {
-			k.pointer = child(k.pointer, name)
+			k.pointer = []byte(child(string(k.pointer), name))
 		}
 		out = append(out, k)
 	}
-	slices.SortFunc(out, func(a, b keyField) int { return strings.Compare(a.pointer, b.pointer) })
+	slices.SortFunc(out, func(a, b keyField) int { return bytes.Compare(a.pointer, b.pointer) })
 	return out
 }
 
@@ -161,16 +174,16 @@ func (c *Codec) Secrets() []string {
 func (c *Codec) HasResource() bool { return c.resource != nil }
 
 // Diff is the package's Diff without the fields left out of the identity.
-func (c *Codec) Diff(a, b []byte) []string { return Diff(c.identity(a), c.identity(b)) }
+func (c *Codec) Diff(a, b []byte) []string { return Diff(c.identity(nil, a), c.identity(nil, b)) }
 
 // identity returns canonical JSON without the fields that are no part of the
-// identity. It may return b itself.
-func (c *Codec) identity(b []byte) []byte {
+// identity, in the place of dst. It may return b itself.
+func (c *Codec) identity(dst, b []byte) []byte {
 	switch {
 	case c.plan != nil && c.plan.drops:
-		return prune(nil, b, c.plan, cutIgnored)
+		return prune(dst[:0], b, c.plan, cutIgnored)
 	case len(c.ignore) > 0:
-		return without(nil, b, c.ignore)
+		return without(dst[:0], b, c.ignore)
 	}
 	return b
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -61,14 +63,14 @@ func (c *Codec) Decode(arguments string) (*Input, error) {
 	defer r.release()
 	doc, e := c.read(r, arguments)
 	if e == nil {
-		e = c.check.check(doc)
+		e = worst(c.check.find(r.broken, doc))
 	}
 	if e != nil {
 		return nil, e
 	}
 	in := &Input{RepeatOf: r.repeatOf}
 	if e = c.fill(in, r.out); e == nil {
-		e = c.hash(in)
+		e = c.hash(in, r.out)
 	}
 	if e != nil {
 		return nil, e
@@ -113,7 +115,7 @@ func (c *Codec) read(r *reader, arguments string) (any, *Error) {
 	return doc, e
 }
 
-// fill decodes, encodes, and decodes again where that can make a difference:
+// fill decodes, and encodes and decodes again where that can make a difference:
 // the handler gets exactly what any later attempt gets from the stored form.
 func (c *Codec) fill(in *Input, doc []byte) *Error {
 	if c.plan == nil {
@@ -124,16 +126,18 @@ func (c *Codec) fill(in *Input, doc []byte) *Error {
 		in.JSON, in.Value = b, stdjson.RawMessage(bytes.Clone(b))
 		return nil
 	}
+	if !c.plan.drifts {
+		v := reflect.New(c.typ).Elem()
+		c.plan.set(v, doc)
+		in.JSON, in.Value = bytes.Clone(doc), v.Interface()
+		return nil
+	}
 	first, err := c.typed(doc)
 	if err != nil {
 		return wordDecode(err)
 	}
 	if in.JSON, err = c.encode(first); err != nil {
 		return refuse("", "value", "cannot be encoded again: its type %s is at fault", c.typ)
-	}
-	if !c.plan.drifts {
-		in.Value = first.Elem().Interface()
-		return nil
 	}
 	second, err := c.typed(in.JSON)
 	if err != nil {
@@ -148,6 +152,42 @@ func (c *Codec) fill(in *Input, doc []byte) *Error {
 	}
 	in.Value = second.Elem().Interface()
 	return nil
+}
+
+// set decodes what was read by a plan that does not drift: there is nothing left to refuse or to choose.
+func (p *plan) set(v reflect.Value, b []byte) {
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	switch p.kind {
+	case kBool:
+		v.SetBool(b[0] == 't')
+	case kInt:
+		n, _ := strconv.ParseInt(string(bytes.Trim(b, `"`)), 10, p.bits)
+		v.SetInt(n)
+	case kUint:
+		n, _ := strconv.ParseUint(string(bytes.Trim(b, `"`)), 10, p.bits)
+		v.SetUint(n)
+	case kFloat:
+		n, _ := strconv.ParseFloat(string(b), p.bits)
+		v.SetFloat(n)
+	case kString:
+		v.SetString(unquote(b))
+	case kList:
+		all := slices.Collect(items(b))
+		if p.length < 0 {
+			v.Set(reflect.MakeSlice(v.Type(), len(all), len(all)))
+		}
+		for i, item := range all {
+			p.elem.set(v.Index(i), item)
+		}
+	default: // kStruct
+		for name, value := range members(b) {
+			f := p.byName[string(name[1:len(name)-1])]
+			f.plan.set(v.FieldByIndex(f.index), value)
+		}
+	}
 }
 
 // typed decodes into a new value of the tool's type; it returns the pointer.
@@ -204,9 +244,9 @@ func wordDecode(err error) *Error {
 	return refuse(string(s.JSONPointer), "value", "must be %s", what)
 }
 
-// hash fills in what is computed from the canonical form.
-func (c *Codec) hash(in *Input) *Error {
-	in.Fingerprint = sha256.Sum256(c.identity(in.JSON))
+// hash fills in what is computed from the canonical form. It writes over scratch.
+func (c *Codec) hash(in *Input, scratch []byte) *Error {
+	in.Fingerprint = sha256.Sum256(c.identity(scratch, in.JSON))
 	if c.resource != nil {
 		b := lookup(in.JSON, c.resource)
 		if len(b) > 0 && (b[0] == '{' || b[0] == '[') {
@@ -217,16 +257,17 @@ func (c *Codec) hash(in *Input) *Error {
 	if len(c.keys) == 0 {
 		return nil
 	}
-	parts := make([][]byte, 0, 2*len(c.keys))
+	var stack [8][]byte
+	parts := stack[:0]
 	for _, k := range c.keys {
 		v := lookup(in.JSON, k.path)
 		switch {
 		case v == nil:
-			return refuse(k.pointer, "required", "is missing: it says which operation is meant and must be given")
+			return refuse(string(k.pointer), "required", "is missing: it says which operation is meant and must be given")
 		case string(v) == "null":
-			return refuse(k.pointer, "null", "must not be null: it says which operation is meant")
+			return refuse(string(k.pointer), "null", "must not be null: it says which operation is meant")
 		}
-		parts = append(parts, []byte(k.pointer), v)
+		parts = append(parts, k.pointer, v)
 	}
 	in.Key = Hash(parts...)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 )
 
 // structure fills p's fields in the order of the struct, embedded structs
@@ -12,16 +13,22 @@ import (
 // could not say which one is meant.
 func (b *planner) structure(p *plan) {
 	p.byName = map[string]*field{}
-	b.embedded(p, p.typ, p.path, nil)
+	b.embedded(p, p.typ, p.path, nil, nil)
+	utf16Of := func(f *field) []uint16 { return utf16.Encode([]rune(f.name)) }
+	sorted := slices.SortedFunc(slices.Values(p.fields), func(a, b *field) int { return slices.Compare(utf16Of(a), utf16Of(b)) })
+	for i, f := range sorted {
+		f.rank = i
+	}
 }
 
-func (b *planner) embedded(p *plan, t reflect.Type, path string, stack []reflect.Type) {
+func (b *planner) embedded(p *plan, t reflect.Type, path string, index []int, stack []reflect.Type) {
 	if slices.Contains(stack, t) {
 		b.fail(path, "%s embeds itself: give the field a json name", t)
 		return
 	}
 	stack = append(stack, t)
 	for sf := range t.Fields() {
+		sf.Index = slices.Concat(index, sf.Index)
 		at := path + "." + sf.Name
 		if err := lintTags(sf.Tag); err != nil {
 			b.fail(at, "%w", err)
@@ -63,7 +70,7 @@ func (b *planner) embed(p *plan, sf reflect.StructField, at string, once onceTag
 		b.fail(at, "%s has its own JSON form and cannot be flattened: give the field a json name", t)
 	default:
 		p.pointers = p.pointers || sf.Type.Kind() == reflect.Pointer
-		b.embedded(p, t, at, stack)
+		b.embedded(p, t, at, sf.Index, stack)
 	}
 }
 
@@ -75,7 +82,7 @@ func deref(t reflect.Type) reflect.Type {
 }
 
 func (b *planner) add(p *plan, sf reflect.StructField, name, options, at string, once onceTag) {
-	f := &field{name: name, quotedName: string(appendQuoted(nil, name)), path: at, once: once, plan: b.of(sf.Type, at)}
+	f := &field{name: name, quotedName: string(appendQuoted(nil, name)), path: at, index: sf.Index, once: once, plan: b.of(sf.Type, at)}
 	f.optional = sf.Type.Kind() == reflect.Pointer
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {
@@ -108,11 +115,27 @@ func (b *planner) add(p *plan, sf reflect.StructField, name, options, at string,
 			b.fail(at, "its json name differs only in case from that of %s: rename one", g.path)
 		}
 	}
+	if f.omits && sf.Type.Kind() != reflect.Pointer && f.plan.basic() {
+		f.zero = f.zeroText()
+	}
 	if err := lintSchemaTag(sf, f, f.plan); err != nil {
 		b.fail(at, "%w", err)
 	}
 	p.fields = append(p.fields, f)
 	p.byName[name] = f
+}
+
+// zeroText is the zero value of a basic type, in JSON.
+func (f *field) zeroText() string {
+	switch {
+	case f.quoted:
+		return `"0"`
+	case f.plan.kind == kBool:
+		return "false"
+	case f.plan.kind == kString:
+		return `""`
+	}
+	return "0"
 }
 
 func fitName(name string) bool {

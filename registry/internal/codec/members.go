@@ -32,45 +32,33 @@ func (r *reader) object(p *plan) (any, *Error) {
 // fields reads an object whose names are known.
 func (r *reader) fields(p *plan, doc map[string]any) *Error {
 	given := 0 // of the fields that must be there
-	start := len(r.out)
+	start, first := len(r.out), len(r.spans)
 	for r.dec.PeekKind() != '}' {
-		raw, err := r.dec.ReadValue()
-		if err != nil {
-			return r.syntax(err)
+		f, e := r.name(p)
+		if e != nil {
+			return e
 		}
-		f := p.byName[string(raw[1:len(raw)-1])]
-		if f == nil { // unknown, or spelled with escapes
-			name := unquote(raw)
-			if r.takesOff(name) {
-				if e := r.takeOff(name); e != nil {
-					return e
-				}
-				continue
-			}
-			if f = p.byName[name]; f == nil {
-				return r.stranger(p, name)
-			}
-		}
-		if f.optional && r.dec.PeekKind() == 'n' {
-			if _, err := r.dec.ReadToken(); err != nil {
-				return r.syntax(err)
-			}
+		if f == nil {
 			continue
 		}
 		if !f.optional {
 			given++
 		}
-		if len(r.out) > start {
+		comma := len(r.out)
+		if comma > start {
 			r.out = append(r.out, ',')
 		}
+		name := len(r.out)
 		r.out = append(append(r.out, f.quotedName...), ':')
-		v, e := r.value(f.plan, f)
-		if e != nil {
+		value := len(r.out)
+		if e := r.member(f, doc); e != nil {
 			return e
 		}
-		if doc != nil {
-			doc[f.name] = v
+		if f.zero != "" && string(r.out[value:]) == f.zero {
+			r.out = r.out[:comma]
+			continue
 		}
+		r.spans = append(r.spans, span{f.rank, name, len(r.out)})
 	}
 	if _, err := r.dec.ReadToken(); err != nil {
 		return r.syntax(err)
@@ -78,7 +66,65 @@ func (r *reader) fields(p *plan, doc map[string]any) *Error {
 	if given < p.required {
 		return r.missing(p, start)
 	}
+	r.order(start, r.spans[first:])
+	r.spans = r.spans[:first]
 	return nil
+}
+
+// name reads a name and finds its field. It is nil where nothing is left to read: repeat_of, null for absent.
+func (r *reader) name(p *plan) (*field, *Error) {
+	raw, err := r.dec.ReadValue()
+	if err != nil {
+		return nil, r.syntax(err)
+	}
+	f := p.byName[string(raw[1:len(raw)-1])]
+	if f == nil { // unknown, or spelled with escapes
+		name := unquote(raw)
+		if r.takesOff(name) {
+			return nil, r.takeOff(name)
+		}
+		if f = p.byName[name]; f == nil {
+			return nil, r.stranger(p, name)
+		}
+	}
+	if f.optional && r.dec.PeekKind() == 'n' {
+		if _, err := r.dec.ReadToken(); err != nil {
+			return nil, r.syntax(err)
+		}
+		return nil, nil
+	}
+	return f, nil
+}
+
+// member reads the value of a field and has it checked.
+func (r *reader) member(f *field, doc map[string]any) *Error {
+	r.tree = r.tree || f.check != nil
+	v, e := r.value(f.plan, f)
+	switch {
+	case e != nil:
+	case doc != nil:
+		doc[f.name] = v
+	case r.tree:
+		r.tree, r.broken = false, f.check.find(r.broken, v)
+	}
+	return e
+}
+
+// order brings the members that were read from start on into canonical order.
+func (r *reader) order(start int, members []span) {
+	byRank := func(a, b span) int { return a.rank - b.rank }
+	if slices.IsSortedFunc(members, byRank) {
+		return
+	}
+	slices.SortFunc(members, byRank)
+	end := len(r.out)
+	for _, m := range members {
+		if len(r.out) > end {
+			r.out = append(r.out, ',')
+		}
+		r.out = append(r.out, r.out[m.from:m.to]...)
+	}
+	r.out = append(r.out[:start], r.out[end:]...)
 }
 
 // missing names the fields that must be there and are not.

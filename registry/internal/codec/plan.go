@@ -48,7 +48,7 @@ type plan struct {
 	drops    bool // holds, at any depth, fields that are left out of the fingerprint
 	hides    bool // holds, at any depth, fields that are not stored
 	custom   bool // holds, at any depth, types with their own decoder
-	drifts   bool // a value and its stored form may decode differently: nil and empty, locations of times
+	drifts   bool // what is read by plan and its encoded form may differ: base64, nil and empty, locations of times
 }
 
 // field is one JSON member of a struct, embedded structs flattened.
@@ -60,7 +60,11 @@ type field struct {
 	optional   bool   // pointer, omitempty or omitzero: null and absent are equal
 	omits      bool   // omitempty or omitzero: encoded as absent
 	quoted     bool   // json:",string"
+	index      []int  // of the Go field, as reflect has it
+	rank       int    // among the fields in canonical order
+	zero       string // the value that is encoded as absent, "" for none
 	once       onceTag
+	check      *validator // of a member of the arguments; nil: the plan says it all
 }
 
 // planner makes plans and collects what is wrong with the types.
@@ -222,7 +226,7 @@ func (b *planner) settle() {
 			switch q.kind {
 			case kCustom, kText:
 				p.custom, p.drifts = true, true
-			case kTime, kMap, kAny, kRaw:
+			case kBytes, kTime, kMap, kAny, kRaw:
 				p.drifts = true
 			default:
 			}

@@ -21,18 +21,25 @@ const (
 
 // reader reads arguments once, by plan: it refuses what a lax decoder would
 // guess at, and writes a form of the document that leaves the typed decoder
-// no choice (plain integers, no null in optional fields).
+// no choice (plain integers, no null in optional fields). Where the plan does
+// not drift that is the canonical form.
 type reader struct {
 	in    bytes.Buffer
 	dec   *jsontext.Decoder
 	out   []byte
-	tree  bool // also build the document for the validator
+	spans []span // of the members of open objects in out
+	tree  bool   // also build the document, or the member, for the validator
 	depth int
 	size  int // of the document
+
+	broken []*Error // what the checks of members have found
 
 	repeats  bool // take repeat_of off
 	repeatOf string
 }
+
+// span is where a member lies, and its rank.
+type span struct{ rank, from, to int }
 
 var readers = sync.Pool{New: func() any {
 	r := &reader{}
@@ -99,7 +106,7 @@ func (r *reader) reset(s string) {
 	r.in.Reset()
 	r.in.WriteString(s)
 	r.dec.Reset(&r.in, readOptions)
-	r.out, r.depth, r.size, r.repeatOf = r.out[:0], 0, len(s), ""
+	r.out, r.spans, r.broken, r.depth, r.size, r.repeatOf = r.out[:0], r.spans[:0], nil, 0, len(s), ""
 }
 
 // end refuses text after the document.
@@ -176,7 +183,11 @@ func (r *reader) value(p *plan, f *field) (any, *Error) {
 	case k == '"' && f != nil && f.quoted:
 		return r.quoted(raw, p)
 	}
-	r.out = append(r.out, raw...)
+	if p != nil && p.kind == kString && bytes.IndexByte(raw, '\\') >= 0 {
+		r.out = appendQuoted(r.out, unquote(raw))
+	} else {
+		r.out = append(r.out, raw...)
+	}
 	if !r.tree {
 		return nil, nil
 	}

@@ -259,9 +259,14 @@ func slim(root *object) *object {
 				return ok && len(c.members) == 0
 			})
 		}
+		if len(o.members) == 1 && (empty(o.object("items")) || empty(o.object("properties"))) {
+			o.members = nil
+		}
 	})
 	return root
 }
+
+func empty(o *object) bool { return o != nil && len(o.members) == 0 }
 
 // eachSchema calls visit for o and every schema below it, children first.
 func eachSchema(o *object, visit func(*object)) {

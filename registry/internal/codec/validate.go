@@ -12,8 +12,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// validator checks arguments against a schema. A nil validator takes all.
-type validator struct{ schema *jsonschema.Schema }
+// validator checks arguments, or a member of them, against a schema. A nil validator takes all.
+type validator struct {
+	schema *jsonschema.Schema
+	at     string // JSON pointer to what is checked
+}
 
 // noLoader refuses references to other documents: a schema must not make the
 // process read files or the network.
@@ -41,7 +44,7 @@ func compile(doc []byte) (*validator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &validator{s}, nil
+	return &validator{schema: s}, nil
 }
 
 // structural are the keywords that reading by plan enforces already.
@@ -66,21 +69,38 @@ func constrained(root *object) bool {
 	return found
 }
 
-// check validates a document made of map[string]any, []any, string,
-// json.Number, bool and nil.
-func (v *validator) check(doc any) *Error {
-	if v == nil {
-		return nil
+// onlyMembers reports whether a slim schema says nothing but what each member by itself must be.
+func onlyMembers(root *object) bool {
+	for _, m := range root.members {
+		if root.opaque || m.name != "properties" && m.name != "$defs" {
+			return false
+		}
 	}
-	err := v.schema.Validate(doc)
+	return true
+}
+
+// find validates a value made of map[string]any, []any, string, json.Number, bool and nil. It appends what breaks the
+// schema.
+func (v *validator) find(found []*Error, value any) []*Error {
+	if v == nil {
+		return found
+	}
+	err := v.schema.Validate(value)
 	if err == nil {
-		return nil
+		return found
 	}
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
-		return refuse("", "value", "could not be checked against the schema")
+		return append(found, refuse(v.at, "value", "could not be checked against the schema"))
 	}
-	found := leaves(ve, nil)
+	return leaves(ve, v.at, found)
+}
+
+// worst is the error that is told, nil for none.
+func worst(found []*Error) *Error {
+	if len(found) == 0 {
+		return nil
+	}
 	// Objects are checked in map order: take the same error each time.
 	slices.SortFunc(found, func(a, b *Error) int {
 		return strings.Compare(a.Path+"\x00"+a.Rule, b.Path+"\x00"+b.Rule)
@@ -94,20 +114,20 @@ func (v *validator) check(doc any) *Error {
 
 // leaves collects the errors that say something: groups and references are
 // looked through, a failed anyOf is told as one.
-func leaves(e *jsonschema.ValidationError, out []*Error) []*Error {
+func leaves(e *jsonschema.ValidationError, at string, out []*Error) []*Error {
 	switch e.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
 		for _, c := range e.Causes {
-			out = leaves(c, out)
+			out = leaves(c, at, out)
 		}
 		return out
 	}
-	return append(out, explain(e))
+	return append(out, explain(e, at))
 }
 
 // explain words one schema violation without the value that broke it.
-func explain(e *jsonschema.ValidationError) *Error {
-	var ptr string
+func explain(e *jsonschema.ValidationError, at string) *Error {
+	ptr := at
 	for _, s := range e.InstanceLocation {
 		ptr = child(ptr, s)
 	}
