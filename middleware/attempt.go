@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolonce/toolonce/registry"
@@ -18,7 +20,7 @@ type attempt struct {
 	ctx     context.Context // the caller's values without its cancel
 	call    *registry.Call  // what runs: with the input that the claim has stored
 	caller  *registry.Call  // who waits
-	row     Row             // as the last step of this attempt left it
+	row     *Row            // as the last step of this attempt left it; never changed
 	own     bool            // the caller's call is the claim's: it reads the output unwrapped
 	fresh   bool            // the caller met the operation: what is found was not made for it now
 	repeats int
@@ -31,9 +33,13 @@ type attempt struct {
 	cause error // of the last handler
 	stop  error // of a middleware within: it ends the run
 	once  sync.Once
-	told  chan struct{} // closed when res and err are set
+	told  chan struct{} // has one when res and err are set, or handed is
 	res   registry.Result
 	err   error
+
+	waits  context.Context // the caller's, nil where it is not to save anything
+	saver  atomic.Int32    // who saves the outcome
+	handed outcome         // to the caller
 
 	mu    sync.Mutex
 	parts []part // for Timed
@@ -51,8 +57,8 @@ type outcome struct {
 
 func (g *guard) attempt(ctx context.Context, c *registry.Call, row Row, own bool) *attempt {
 	return &attempt{
-		g: g, ctx: context.WithoutCancel(ctx), call: c, caller: c, row: row, own: own,
-		held: g.ledger.Handlers().Open(row.Operation), told: make(chan struct{}),
+		g: g, ctx: context.WithoutCancel(ctx), call: c, caller: c, row: &row, own: own,
+		held: g.ledger.Handlers().Open(row.Operation), told: make(chan struct{}, 1),
 	}
 }
 
@@ -63,18 +69,15 @@ func (a *attempt) run(s stage) {
 	for s != nil {
 		s = s()
 	}
-	a.held.End()
-	a.tellParts()
+	if a.saver.Load() != theCaller {
+		a.over()
+	}
 }
 
-// wait is the caller's: its cancel ends the wait, not the handler.
-func (a *attempt) wait(ctx context.Context) (registry.Result, error) {
-	select {
-	case <-a.told:
-		return a.res, a.err
-	case <-ctx.Done():
-		return registry.Result{}, ctx.Err()
-	}
+// over is for when the outcome is stored, or never will be.
+func (a *attempt) over() {
+	a.held.End()
+	a.tellParts()
 }
 
 // tell answers the caller, once, and wakes all others who wait for the operation.
@@ -85,7 +88,8 @@ func (a *attempt) tell(res registry.Result, err error) stage {
 		if err == nil {
 			a.err = a.stop
 		}
-		close(a.told)
+		a.saver.CompareAndSwap(anyone, theAttempt) // the caller leaves
+		a.told <- struct{}{}
 	})
 	a.held.Changed(nil)
 	return nil
@@ -115,26 +119,27 @@ func (a *attempt) invoke() stage {
 	}
 	call, row := a.take(), a.row
 	ctx, b := bounded(marked(try.Context(a.ctx), call), end)
-	over := make(chan struct{})
-	watch := watched(b, time.Until(end), min(graceTime, a.g.Margin), func() {
-		defer close(over)
-		a.timedOut()
-	})
+	watch := watched(b, time.Until(end), min(graceTime, a.g.Margin), a.timedOut)
+	spent := time.Duration(math.MaxInt64) // by a handler that has returned
 	after := func(o outcome) stage {
 		inTime := watch.stop()
 		b.end(context.Canceled)
 		if !inTime && (ran(o) || unreadable(o.err)) { // stored at once, whoever asks Lookup meanwhile
-			late := a.g.attempt(a.ctx, call, row, false)
+			late := a.g.attempt(a.ctx, call, *row, false)
 			late.run(func() stage { return late.keep(Complete, o) })
 		}
 		if !inTime {
-			<-over // until here the handler counts as running, so that nothing starts another
+			watch.over.Wait() // until here the handler counts as running, so that nothing starts another
 		}
 		a.held.Returned()
-		if inTime {
+		switch {
+		case !inTime:
+			return a.late(o)
+		case spent <= quick && ran(o) && a.hand(o):
+			return nil
+		default:
 			return a.returned(o)
 		}
-		return a.late(o)
 	}
 	exited := true
 	defer func() {
@@ -145,7 +150,8 @@ func (a *attempt) invoke() stage {
 	a.held.Begin()
 	began := time.Now()
 	o := protect(ctx, a.g.next, call)
-	a.timed(call, "run", time.Since(began), bare(o.err))
+	spent = time.Since(began)
+	a.timed(call, "run", spent, bare(o.err))
 	o = a.g.redacted(call, o)
 	exited = false
 	return after(o)
@@ -249,57 +255,6 @@ func (a *attempt) late(o outcome) stage {
 	return nil
 }
 
-// keep stores a result, which is taken from any attempt of the claim.
-func (a *attempt) keep(s Step, o outcome) stage {
-	t := a.result(s, o)
-	told := o
-	if o.err != nil { // it has run, and must not run again for want of a readable result
-		told = outcome{res: registry.Result{Content: "done; its result cannot be shown", Verdict: registry.Executed}}
-	}
-	row, err := a.change(t, &told)
-	switch {
-	case err == nil:
-		if t.Blind {
-			row = a.row
-		} else if err := readable(a.call.Tool, &row); err != nil {
-			return a.tell(registry.Result{}, err)
-		}
-		return a.tell(a.done(&row, told), nil)
-	case s == Found: // whoever settled it first: what was found is a result all the same
-		return a.keep(Complete, o)
-	default:
-		stored := (row.State == Done || row.State == Released) && row.Token == t.Token && row.Result == t.Result && row.HasResult == t.HasResult
-		return a.report(row, &told, stored)
-	}
-}
-
-// result is the step that stores a result.
-func (a *attempt) result(s Step, o outcome) Transition {
-	t := a.step(s)
-	t.Result, t.HasResult = o.res.Content, true
-	t.Resource = o.resource
-	if len(t.Result) > maxStored {
-		a.g.Logger.Warn("toolonce: a result is too long to be kept", "event", "result_too_long", "tool", a.call.Tool, "operation", a.row.Operation, "bytes", len(t.Result))
-	}
-	if len(t.Result) > maxStored || o.err != nil {
-		t.Result, t.HasResult = "", false
-	}
-	t.Blind = a.own // who reads the tool's own output needs nothing of the row
-	return t
-}
-
-// done answers the caller from a row that this attempt has made done.
-func (a *attempt) done(row *Row, o outcome) registry.Result {
-	if !a.own {
-		return a.g.doneAnswer(a.caller, row, false, a.repeats)
-	}
-	v := registry.Executed
-	if a.fresh && o.res.Verdict != registry.Executed {
-		v = registry.Replayed
-	}
-	return registry.Result{Content: a.g.present(o.res.Content), Verdict: v, Operation: row.Operation}
-}
-
 // giveBack frees the row: nothing happened, or repeating is safe.
 func (a *attempt) giveBack(o outcome) stage {
 	proof := o.err == nil || registry.HasNoEffect(o.err)
@@ -318,43 +273,6 @@ func (a *attempt) giveBack(o outcome) stage {
 
 func (a *attempt) step(s Step) Transition {
 	return Transition{Step: s, Operation: a.row.Operation, Token: a.row.Token, Attempt: a.row.Attempt, Mark: a.mark}
-}
-
-// change makes a step. Where the store fails, the caller is told so, and the step is tried again while the process
-// lives; the error returned is ErrLost or an *EarlyError.
-func (a *attempt) change(t Transition, o *outcome) (row Row, err error) {
-	a.g.retry(func(try int) bool {
-		began := time.Now()
-		row, err = a.g.ledger.Change(a.ctx, t)
-		if try > 1 && errors.Is(err, ErrLost) && committed(&row, t) {
-			err = nil
-		}
-		a.timed(a.call, "save", time.Since(began), err)
-		var early *EarlyError
-		if err == nil || errors.Is(err, ErrLost) || errors.As(err, &early) {
-			return true
-		}
-		if try == 1 { // the caller may have left
-			a.g.Logger.Error("toolonce: an outcome could not be stored; storing goes on while this process lives", "event", "not_saved",
-				"tool", a.call.Tool, "operation", a.row.Operation, "error", err)
-		}
-		a.notSaved(o, err)
-		return false
-	})
-	return row, err
-}
-
-func (a *attempt) notSaved(o *outcome, err error) {
-	e := &NotSavedError{Tool: a.call.Tool, Operation: a.row.Operation, Cause: a.cause, Err: err}
-	if o != nil {
-		e.Result = o.res.Content
-	}
-	a.tell(registry.Result{}, e)
-	if o != nil {
-		row := a.row
-		row.State, row.Result, row.HasResult, row.DoneAt = Done, o.res.Content, true, time.Now()
-		a.held.Changed(&row)
-	}
 }
 
 // report tells what the row has become where another was first. It never claims again. stored: the result is there.

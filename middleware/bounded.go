@@ -65,21 +65,22 @@ func (b *boundedContext) Err() error {
 	return b.err
 }
 
-// watch ends a context after a time and calls over after a further grace, by one timer.
+// watch ends a context after a time and calls late after a further grace, by one timer.
 type watch struct {
 	ctx   *boundedContext
 	grace time.Duration
-	over  func()
+	late  func()
 
 	mu      sync.Mutex
 	timer   *time.Timer
 	ended   bool // the context
 	stopped bool
-	called  bool // over
+	called  bool           // late
+	over    sync.WaitGroup // while late runs
 }
 
-func watched(ctx *boundedContext, after, grace time.Duration, over func()) *watch {
-	w := &watch{ctx: ctx, grace: grace, over: over}
+func watched(ctx *boundedContext, after, grace time.Duration, late func()) *watch {
+	w := &watch{ctx: ctx, grace: grace, late: late}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer = time.AfterFunc(after, w.fire)
@@ -88,11 +89,12 @@ func watched(ctx *boundedContext, after, grace time.Duration, over func()) *watc
 
 func (w *watch) fire() {
 	if w.step() {
-		w.over()
+		defer w.over.Done()
+		w.late()
 	}
 }
 
-// step reports whether it is time to call over.
+// step reports whether it is time to call late.
 func (w *watch) step() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,11 +108,12 @@ func (w *watch) step() bool {
 		return false
 	default:
 		w.called = true
+		w.over.Add(1)
 		return true
 	}
 }
 
-// stop reports whether over has not been called and will not be.
+// stop reports whether late has not been called and will not be.
 func (w *watch) stop() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -49,14 +49,6 @@ func (l *janitor) run() {
 	}
 }
 
-// retry calls f until it is done.
-func (g *guard) retry(f func(try int) bool) {
-	for try, pause := 1, firstPause; !f(try); try++ {
-		time.Sleep(pause)
-		pause = min(2*pause, longestPause)
-	}
-}
-
 // dropClaim frees a claim whose commit is in doubt, since nobody will run it.
 func (g *guard) dropClaim(ctx context.Context, c Claim, held *Held) {
 	g.janitor.do(func() bool {

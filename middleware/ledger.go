@@ -125,6 +125,9 @@ type Claim struct {
 	Input        []byte
 	Token        string
 
+	// New: nobody has looked for the operation before. It wins only if Find would not find it either, by the place of the
+	// call or by the identity. The fields from Seen to Approval are not set then.
+	New bool
 	// Seen is the row that the decision was based on: zero for none, else a free or an expired one. Its Operation,
 	// State and Token are compared.
 	Seen Row
@@ -153,7 +156,8 @@ type Claim struct {
 //     call. It wins only if no row of the identity is running, in doubt, done or free, the place of the call
 //     (Turn > 0) still points to SeenAlias, the operations named by Undoes and RepeatOf are done, and no other operation
 //     that undoes the same is running or in doubt. The generation is 0, or one more than that of the last released row
-//     of the identity.
+//     of the identity. A claim that is New wins only if there is no row of the identity at all, and none that the
+//     place of the call points to.
 //  2. Claim with a free row Seen takes that row if id, state and token are as seen, the rest as in 1: new token,
 //     attempt 1, fingerprint, input and claimer of this call. The key stays with its generation.
 //  3. Claim with a done row Seen takes its place if id, state and token are as seen, the rest as in 1, and it is
@@ -165,7 +169,7 @@ type Claim struct {
 //     Turn is 0. It is ErrLost where the operation has gone.
 //  16. Find finds what Query says, aliases first, and never crosses namespaces.
 //
-// Who loses a Claim gets won false and the row that stands in the way, zero if there is none.
+// Who loses a Claim gets won false and the row that stands in the way, zero if there is none or the claim was New.
 type Ledger interface {
 	Claim(ctx context.Context, c Claim) (row Row, won bool, err error)
 	Find(ctx context.Context, q Query) (row Row, ok bool, err error)

@@ -30,7 +30,7 @@ func (a *attempt) invokeLocal() stage {
 	end := time.Now().Add(info.Timeout)
 	try := &registry.Attempt{Key: a.row.Key, Number: a.row.Attempt, SendBefore: end}
 	ctx, b := bounded(marked(try.Context(a.ctx), call), end)
-	watch := watched(b, info.Timeout, min(graceTime, a.g.Margin), func() { a.tell(inProgress(nil, &a.row), nil) })
+	watch := watched(b, info.Timeout, min(graceTime, a.g.Margin), func() { a.tell(inProgress(nil, a.row), nil) })
 	var o outcome
 	var ended time.Time // of the handler
 	exited := true
@@ -62,7 +62,7 @@ func (a *attempt) invokeLocal() stage {
 	switch {
 	case err == nil:
 		if a.own {
-			row = a.row
+			row = *a.row
 		}
 		return a.tell(a.done(&row, o), nil)
 	case errors.Is(err, ErrLost):

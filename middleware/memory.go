@@ -119,6 +119,9 @@ func (l *MemoryLedger) Claim(_ context.Context, c Claim) (Row, bool, error) {
 	old := l.live(c.Identity)
 	generation := l.generation(c.Identity, old)
 	approval := l.approved(c, generation, now)
+	if c.New && (l.lastReleased(c.Identity) != nil || !l.asSeen(c, old, now)) {
+		return Row{}, false, nil
+	}
 	if !l.asSeen(c, old, now) || !l.named(c, now) || c.Approval != "" && approval == nil {
 		return l.inTheWay(c, old), false, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolonce/toolonce/registry"
@@ -43,29 +44,6 @@ type RepeatError struct {
 
 func (e *RepeatError) Error() string {
 	return fmt.Sprintf("middleware: the model has asked for %s operation %s again %d times in this run: end it, or allow more by OnceOptions.Repeats", e.Tool, e.Operation, e.Repeats)
-}
-
-// NotSavedError says that the outcome of a handler that has run could not be stored. The process goes on trying while
-// it lives; a call in this process gets the result. It is never told to the model.
-type NotSavedError struct {
-	Tool, Operation string
-	// Result is what the tool returned, "" where it returned an error.
-	Result string
-	// Cause is the error that the tool returned, nil where it returned a result.
-	Cause error
-	Err   error
-}
-
-func (e *NotSavedError) Error() string {
-	return fmt.Sprintf("middleware: storing the outcome of %s operation %s: %v: it has run; storing goes on in the background until this process ends", e.Tool, e.Operation, e.Err)
-}
-
-// Unwrap gives the store's error and the tool's.
-func (e *NotSavedError) Unwrap() []error {
-	if e.Cause == nil {
-		return []error{e.Err}
-	}
-	return []error{e.Err, e.Cause}
 }
 
 // OnceOptions adjust Once. nil and the zero value work.
@@ -135,13 +113,14 @@ type guard struct {
 	next    registry.Handler
 	warned  *sync.Map // names of tools whose plain error was explained
 	janitor *janitor
+	wary    *atomic.Int32
 }
 
 func newGuard(l Ledger, opts *OnceOptions) *guard {
 	if l == nil {
 		panic("middleware: Once needs a ledger: sqlitestore.Open for production, middleware.Memory for trials")
 	}
-	g := &guard{ledger: l, warned: &sync.Map{}, janitor: &janitor{}}
+	g := &guard{ledger: l, warned: &sync.Map{}, janitor: &janitor{}, wary: &atomic.Int32{}}
 	if opts != nil {
 		g.OnceOptions = *opts
 	}
@@ -210,11 +189,15 @@ type visit struct {
 	noted    string // the operation that it is noted as a repeat of
 	repeats  int    // by its run, as they were counted then
 	asked    bool   // Lookup has been asked for it
+	hoped    bool   // it was claimed as new
 	admitted bool
 }
 
 // decide answers a call from what the ledger says now, or claims it. again: it was overtaken and must look anew.
 func (g *guard) decide(ctx context.Context, v *visit) (res registry.Result, again bool, err error) {
+	if g.hopes(v) {
+		return g.hope(ctx, v)
+	}
 	c := v.Call
 	identity, _ := c.Operation()
 	undoes, repeats := c.Refusal() == nil && c.Info().Undoes != "", c.RepeatOf() != ""
@@ -392,7 +375,6 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 		a.start(a.unused)
 		return registry.Result{}, false, err
 	}
-	a.start(a.invoke)
-	res, err := a.wait(ctx)
+	res, err := a.startAndWait(ctx)
 	return res, false, err
 }

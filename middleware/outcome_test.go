@@ -245,36 +245,50 @@ func TestAFreedOperationIsClaimedByOneOfItsWaiters(t *testing.T) {
 	})
 }
 
+// TestAResultThatCannotBeSavedEndsTheRunAndIsKeptAndStoredLater has a tool so quick that its caller saves the result, and
+// one that is not.
 func TestAResultThatCannotBeSavedEndsTheRunAndIsKeptAndStoredLater(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		mem := middleware.Memory()
-		var full atomic.Bool
-		full.Store(true)
-		l := &ledgertest.Faulty{Ledger: mem, Before: func(_ context.Context, op ledgertest.Op) error {
-			if full.Load() && op.Step == middleware.Complete {
-				return errors.New("disk full")
-			}
-			return nil
-		}}
-		h := w.handler(l, nil)
-		_, err := h(t.Context(), at(1, 0, "issue_refund", r7))
-		var lost *middleware.NotSavedError
-		if !errors.As(err, &lost) || lost.Result != `{"id":"re_R-7","cents":500}` || lost.Operation == "" || !strings.Contains(err.Error(), "disk full") {
-			t.Fatalf("error %v", err)
+	for _, took := range []time.Duration{0, time.Second} {
+		t.Run(took.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) { resultThatCannotBeSaved(t, took) })
+		})
+	}
+}
+
+func resultThatCannotBeSaved(t *testing.T, took time.Duration) {
+	w := newWorld(t)
+	w.run = func(_ context.Context, in refundInput) (refund, error) {
+		time.Sleep(took)
+		w.did("refund")
+		return refund{"re_" + in.OrderID, in.Cents}, nil
+	}
+	mem := middleware.Memory()
+	var full atomic.Bool
+	full.Store(true)
+	l := &ledgertest.Faulty{Ledger: mem, Before: func(_ context.Context, op ledgertest.Op) error {
+		if full.Load() && op.Step == middleware.Complete {
+			return errors.New("disk full")
 		}
-		if row := only(t, mem); row.State != middleware.Running {
-			t.Errorf("row is %s, want running", row.State)
-		}
-		want(t, ask(t, h, at(2, 0, "issue_refund", r7)), registry.AlreadyDone, "re_R-7") // this process knows it
-		want(t, ask(t, h, at(1, 0, "issue_refund", r7)), registry.Replayed, "re_R-7")
-		full.Store(false)
-		time.Sleep(time.Minute)
-		if row := only(t, mem); row.State != middleware.Done || row.Result != lost.Result {
-			t.Errorf("row is %s after a minute, want done", row.State)
-		}
-		wantEffects(t, w, "refund", 1)
-	})
+		return nil
+	}}
+	h := w.handler(l, nil)
+	_, err := h(t.Context(), at(1, 0, "issue_refund", r7))
+	var lost *middleware.NotSavedError
+	if !errors.As(err, &lost) || lost.Result != `{"id":"re_R-7","cents":500}` || lost.Operation == "" || !strings.Contains(err.Error(), "disk full") {
+		t.Fatalf("error %v", err)
+	}
+	if row := only(t, mem); row.State != middleware.Running {
+		t.Errorf("row is %s, want running", row.State)
+	}
+	want(t, ask(t, h, at(2, 0, "issue_refund", r7)), registry.AlreadyDone, "re_R-7") // this process knows it
+	want(t, ask(t, h, at(1, 0, "issue_refund", r7)), registry.Replayed, "re_R-7")
+	time.Sleep(time.Second) // for several tries
+	full.Store(false)
+	time.Sleep(time.Minute)
+	if row := only(t, mem); row.State != middleware.Done || row.Result != lost.Result {
+		t.Errorf("row is %s after a minute, want done", row.State)
+	}
+	wantEffects(t, w, "refund", 1)
 }
 
 func TestACommitThatSeemedToFailIsNotTakenForALateResult(t *testing.T) {

@@ -59,11 +59,15 @@ func (p *process) die() {
 
 func (p *process) Claim(ctx context.Context, c middleware.Claim) (middleware.Row, bool, error) {
 	p.at(beforeClaim)
-	defer p.at(afterClaim)
+	row, won, err := p.MemoryLedger.Claim(ctx, c)
+	if c.New && !won { // it is looked at, and then perhaps claimed
+		return row, won, err
+	}
 	p.mu.Lock()
 	p.token = c.Token
 	p.mu.Unlock()
-	return p.MemoryLedger.Claim(ctx, c)
+	p.at(afterClaim)
+	return row, won, err
 }
 
 func (p *process) Change(ctx context.Context, t middleware.Transition) (middleware.Row, error) {

@@ -19,7 +19,7 @@ func (a *attempt) unclear(returned bool) stage {
 		if err != nil {
 			return a.report(row, nil, false)
 		}
-		a.row, a.mark = row, t.Mark
+		a.row, a.mark = &row, t.Mark
 		return a.ask
 	case info.Recovery == registry.Rerun && returned && a.row.Attempt < maxAttempts:
 		return a.again
@@ -37,7 +37,7 @@ func (a *attempt) again() stage {
 	if err != nil { // the key window is over, or somebody settled it
 		return a.doubt()
 	}
-	a.row, a.began = row, began
+	a.row, a.began = &row, began
 	return a.invoke
 }
 
@@ -70,7 +70,7 @@ func (a *attempt) ask() stage {
 		return a.settle(o)
 	case <-timer.C:
 		// What it finds late is a result. It is waited for elsewhere, since a late result of the handler may come first.
-		late := a.g.attempt(a.ctx, a.call, a.row, false)
+		late := a.g.attempt(a.ctx, a.call, *a.row, false)
 		late.start(func() stage {
 			o := a.g.redacted(call, <-out)
 			if o.err == nil || unreadable(o.err) {
@@ -102,7 +102,7 @@ func (a *attempt) settle(o outcome) stage {
 		a.g.again(a.call.Info(), &t)
 		began := time.Now()
 		if row, err := a.change(t, nil); err == nil {
-			a.row, a.began = row, began
+			a.row, a.began = &row, began
 			return a.invoke
 		} // too early, or too often: it stays in doubt
 	}

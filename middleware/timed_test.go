@@ -110,7 +110,7 @@ func TestAWaitForAnotherIsTimedAndEachTryToSave(t *testing.T) {
 		time.Sleep(time.Second)
 		got := k.told()
 		slices.Sort(got)
-		want := []string{"act claim 0s", "act run 12s", "act save 0s", "act save 0s " + down.Error(), "act wait 10s"}
+		want := []string{"act claim 0s", "act claim 0s", "act run 12s", "act save 0s", "act save 0s " + down.Error(), "act wait 10s"}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d, strings.Join(got, "\n"))
 		}

@@ -46,11 +46,11 @@ func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.R
 		if n.doubtful && row.Token == c.Token { // it was made, and only its answer was lost
 			return s.made(row)
 		}
-		if !n.again(&row) {
+		if c.New && row.Operation != "" || !n.again(&row) {
 			break
 		}
 	}
-	if row.State == middleware.Released && row.Found == nil { // it is what held the identity before
+	if c.New || row.State == middleware.Released && row.Found == nil { // it is what held the identity before
 		row = middleware.Row{}
 	}
 	return row, false, nil

@@ -72,7 +72,10 @@ func (s *Store) Change(ctx context.Context, t middleware.Transition) (middleware
 	if err != nil {
 		return middleware.Row{}, s.f.wrap("changing an operation in", err)
 	}
-	row, err := s.row(ctx, &c.r)
+	if c.r == nil {
+		return middleware.Row{}, c.refused
+	}
+	row, err := s.row(ctx, c.r)
 	if err != nil {
 		return middleware.Row{}, s.f.wrap("reading a changed operation in", err)
 	}
@@ -90,7 +93,7 @@ type changing struct {
 	now     time.Time
 	result  any // as it is stored, nil for none
 
-	r       record
+	r       *record // nil: it was not read
 	done    bool
 	refused error // ErrLost or *EarlyError
 }
@@ -164,12 +167,13 @@ func (c *changing) try(x *tx, statements map[middleware.Step]string, blind bool)
 	if !ok {
 		return false, nil
 	}
-	c.now, c.r = c.s.f.now(), record{} // it may be another try
+	c.now = c.s.f.now()
 	args := c.arguments(idOf(c.t.Operation))
 	if blind {
 		n, err := x.exec(strings.TrimSuffix(query, returning), args...)
 		return n == 1, err
 	}
+	c.r = &record{} // it may be another try
 	return x.one(query, c.r.dest(), args...)
 }
 
@@ -196,6 +200,7 @@ func (c *changing) run(x *tx) (err error) {
 		return c.releases(x)
 	}
 	id := idOf(c.t.Operation)
+	c.r = &record{}
 	if _, err := x.one(byID, c.r.dest(), id, c.s.namespace); err != nil {
 		return err
 	}
@@ -253,7 +258,7 @@ func (c *changing) releases(x *tx) error {
 
 // early says why "did not happen" cannot be said yet, nil where something else is in the way.
 func (c *changing) early() error {
-	t, r := &c.t, &c.r
+	t, r := &c.t, c.r
 	if r.id == 0 || r.Token != t.Token || r.Attempt != t.Attempt || r.State != middleware.InDoubt {
 		return nil
 	}
@@ -274,7 +279,7 @@ func (c *changing) early() error {
 
 // stored reports that the same claim has stored the same result before.
 func (c *changing) stored() bool {
-	t, r := &c.t, &c.r
+	t, r := &c.t, c.r
 	if r.State != middleware.Done && r.State != middleware.Released || r.Token != t.Token || r.result.Valid != t.HasResult {
 		return false
 	}

@@ -61,14 +61,14 @@ const (
 
 // Claim implements middleware.Ledger. A context that has ended claims nothing; one that ends later changes nothing.
 func (s *Store) Claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
-	row, won, err = s.claim(ctx, c)
+	row, won, err = s.claim(ctx, &c)
 	if err != nil {
 		return middleware.Row{}, false, s.f.wrap("claiming an operation in", err)
 	}
 	return row, won, nil
 }
 
-func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
+func (s *Store) claim(ctx context.Context, c *middleware.Claim) (row middleware.Row, won bool, err error) {
 	if ctx.Err() != nil {
 		return row, false, context.Cause(ctx)
 	}
@@ -111,7 +111,7 @@ func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.R
 		row, err = s.row(ctx, &n.r)
 		return row, err == nil, err
 	}
-	if err != nil && !ran {
+	if err != nil && !ran || c.New && err == nil && !doubtful {
 		return row, false, err
 	}
 	row, failed := s.inTheWay(ctx, c)
@@ -119,11 +119,14 @@ func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.R
 		return row, true, nil // only the answer was lost
 	}
 	keep(&err, failed)
+	if c.New {
+		row = middleware.Row{}
+	}
 	return row, false, err
 }
 
 // inTheWay is what the place of a call means, or else who holds the identity; zero if there is none.
-func (s *Store) inTheWay(ctx context.Context, c middleware.Claim) (middleware.Row, error) {
+func (s *Store) inTheWay(ctx context.Context, c *middleware.Claim) (middleware.Row, error) {
 	ctx = context.WithoutCancel(ctx)
 	place, ok, err := s.find(ctx, middleware.Query{Run: c.Call.Run, Turn: c.Call.Turn, Position: c.Call.Position})
 	if err != nil || ok && place.Operation != c.SeenAlias {

@@ -107,7 +107,7 @@ func (s *Store) Within(ctx context.Context, f func(context.Context) (middleware.
 		}
 		return middleware.Row{}, err
 	}
-	if row, err := s.row(ctx, &c.r); err != nil {
+	if row, err := s.row(ctx, c.r); err != nil {
 		return row, s.f.wrap("reading a changed operation in", err)
 	}
 	return row, c.refused

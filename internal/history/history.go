@@ -76,8 +76,8 @@ func (o *Op) String() string {
 		b.WriteString("what was in the way of that claim")
 	case o.Claim != nil:
 		c := o.Claim
-		fmt.Fprintf(&b, "claim %q token %s at %d.%d seen %s/%s/%s alias %s undoes %s: won %v",
-			c.Identity, c.Token, c.Call.Turn, c.Call.Position, c.Seen.Operation, c.Seen.State, c.Seen.Token, c.SeenAlias, c.Undoes, o.OK)
+		fmt.Fprintf(&b, "claim %q token %s at %d.%d seen %s/%s/%s alias %s undoes %s new %v: won %v",
+			c.Identity, c.Token, c.Call.Turn, c.Call.Position, c.Seen.Operation, c.Seen.State, c.Seen.Token, c.SeenAlias, c.Undoes, c.New, o.OK)
 	case o.Change != nil:
 		t := o.Change
 		fmt.Fprintf(&b, "%s %s token %s attempt %d mark %q owner %.4s state %s result %q %v: %s",

@@ -147,6 +147,9 @@ func (s state) claim(o *Op) (state, bool) {
 	old, held := s.live(c.Identity)
 	at := s.place(c.Call.Run, c.Call.Turn, c.Call.Position)
 	may := at == c.SeenAlias && s.mayTake(c, old, held)
+	if _, ok := s.released(c.Identity); c.New && ok {
+		may = false
+	}
 	if u, ok := s.row(c.Undoes); c.Undoes != "" && (!ok || u.state != middleware.Done) {
 		may = false
 	}
@@ -185,6 +188,9 @@ func (s state) claim(o *Op) (state, bool) {
 // identity. A ledger may read that after its transaction.
 func (s state) inTheWay(o *Op) bool {
 	c := o.Claim
+	if c.New {
+		return o.Row.Operation == ""
+	}
 	placed, _ := s.row(s.place(c.Call.Run, c.Call.Turn, c.Call.Position))
 	held, _ := s.live(c.Identity)
 	return placed.operation != "" && placed.operation != c.SeenAlias && placed.shown(&o.Row) || held.shown(&o.Row)

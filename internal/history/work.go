@@ -169,7 +169,10 @@ func (w *Worker) claim(o *Op, identity string, seen middleware.Row) {
 	case seen.Operation != "":
 		c.Seen, c.Undoes = seen, seen.Undoes
 	}
-	if c.Call.Turn == 1 && w.one(2) {
+	switch {
+	case seen.Operation == "" && w.one(2):
+		c.New = true
+	case c.Call.Turn == 1 && w.one(2):
 		c.SeenAlias = pick(w, append(w.seen[o.View], middleware.Row{})).Operation
 	}
 	if w.one(2) {

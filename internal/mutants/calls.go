@@ -5,6 +5,8 @@ const (
 	meet    = "middleware/meet.go"
 	approve = "middleware/approve.go"
 	call    = "registry/call.go"
+	hopes   = "middleware/hope.go"
+	callers = "middleware/caller.go"
 
 	guard = "./middleware "
 )
@@ -12,9 +14,24 @@ const (
 // guardCalls are faults in what the guard decides before a handler starts.
 var guardCalls = []mutant{
 	{
+		name: "guard: claimed as new before Check is asked", breaks: "Check says no, and the row it was to keep away stays.",
+		file: hopes, old: "case i.HasCheck || g.Admit", new: "case g.Admit",
+		caught: guard + "TestACallOfWhichMoreIsAskedThanWhetherItIsNewIsLookedForFirst/Check",
+	},
+	{
+		name: "guard: claimed as new again and again", breaks: "Who has lost one claim never looks, and is told that the operation changes.",
+		file: hopes, old: "v.hoped || ", new: "",
+		caught: guard + "TestANewCallIsClaimedWithoutALookAndAfterARepeatOthersAreLookedFor",
+	},
+	{
+		name: "guard: a caller that has left saves the result", breaks: "The user closes the browser, and the run hears of a result and goes on.",
+		file: callers, old: " || a.waits.Err() != nil", new: "",
+		caught: guard + "TestACallerThatHasLeftSavesNothing",
+	},
+	{
 		name: "guard: the handler runs before the claim", breaks: "The store is down: the refund is made, and nobody remembers it.",
 		file: once, old: "\trow, won, err := g.ledger.Claim(", new: "\to := protect(marked(ctx, c), g.next, c)\n\trow, won, err := g.ledger.Claim(",
-		more:   []edit{{once, "\ta.start(a.invoke)\n", "\ta.start(func() stage { return a.returned(o) })\n"}},
+		more:   []edit{{once, "\tres, err := a.startAndWait(ctx)\n", "\ta.start(func() stage { return a.returned(o) })\n\tres, err := a.wait(ctx)\n"}},
 		caught: guard + "TestAClaimThatIsLostForEverIsAnErrorAndRunsNothing",
 	},
 	{

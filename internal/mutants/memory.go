@@ -14,6 +14,11 @@ const memory = "middleware/memory.go"
 
 var memoryClaims = []mutant{
 	{
+		name: "memory: claim: new after an undo", breaks: "A run books and cancels without end: nobody counts what was not looked for.",
+		file: memory, old: "l.lastReleased(c.Identity) != nil || ", new: "",
+		caught: memoryLedger + "claim as new/of what was done and undone is not won, and a claim that was looked for is",
+	},
+	{
 		name: "memory: claim: look first, then insert", breaks: "Two processes that see no row at the same moment both run the refund.",
 		file: memory, old: "\tr := old\n", new: "\tl.mu.Unlock()\n\ttime.Sleep(time.Millisecond)\n\tl.mu.Lock()\n\tr := old\n",
 		caught: memoryLedger + "race/of 50 claimers of one identity one wins",

@@ -3,6 +3,7 @@ package main
 const (
 	attempts = "middleware/attempt.go"
 	settling = "middleware/settle.go"
+	saving   = "middleware/save.go"
 )
 
 // guardOutcomes are faults in what becomes of a handler that has started.
@@ -105,7 +106,7 @@ var guardOutcomes = []mutant{
 	},
 	{
 		name: "guard: a handler counts as returned at its timeout", breaks: "A person frees what a handler of this very process is about to do.",
-		file: attempts, old: "\t\ta.timedOut()\n", new: "\t\ta.held.Returned()\n\t\ta.timedOut()\n",
+		file: attempts, old: ", a.timedOut)\n", new: ", func() { a.held.Returned(); a.timedOut() })\n",
 		caught: guard + "TestDidNotHappenIsRefusedWhileARequestMayLandAndALateResultIsShown",
 	},
 	{
@@ -130,17 +131,17 @@ var guardOutcomes = []mutant{
 	},
 	{
 		name: "guard: saving is tried once", breaks: "The disk was full for a second: the refund is in progress until the process ends, and in doubt then.",
-		file: attempts, old: "\t\ta.notSaved(o, err)\n\t\treturn false\n", new: "\t\ta.notSaved(o, err)\n\t\treturn true\n",
+		file: saving, old: "\t\ta.notSaved(o, err)\n", new: "\t\ta.notSaved(o, err)\n\t\tbreak\n",
 		caught: guard + "TestAResultThatCannotBeSavedEndsTheRunAndIsKeptAndStoredLater",
 	},
 	{
 		name: "guard: an unsaved result is forgotten", breaks: "While the disk is full nobody reads what this process knows.",
-		file: attempts, old: "\t\ta.held.Changed(&row)\n", new: "\t\ta.held.Changed(nil)\n",
+		file: saving, old: "\t\ta.held.Changed(&row)\n", new: "\t\ta.held.Changed(nil)\n",
 		caught: guard + "TestAResultThatCannotBeSavedEndsTheRunAndIsKeptAndStoredLater",
 	},
 	{
 		name: "guard: a result that cannot be saved is told to the model", breaks: "The run goes on as though the refund were on record.",
-		file: attempts, old: "\ta.tell(registry.Result{}, e)\n", new: "\ta.tell(a.call.Failed(a.row.Operation, e), nil)\n",
+		file: saving, old: "\ta.tell(registry.Result{}, e)\n", new: "\ta.tell(a.call.Failed(a.row.Operation, e), nil)\n",
 		caught: guard + "TestAResultThatCannotBeSavedEndsTheRunAndIsKeptAndStoredLater",
 	},
 	{

@@ -13,6 +13,11 @@ var pgOtherRows = edit{pgFind, "operations.id = found.id AND (operations.namespa
 
 var pgClaims = []mutant{
 	{
+		name: "postgres: claim: new after an undo", breaks: "A run books and cancels without end: nobody counts what was not looked for.",
+		file: pgClaim, old: "if c.New && row.Operation != \"\" || ", new: "if ",
+		caught: pgLedger + "claim as new/of what was done and undone is not won, and a claim that was looked for is",
+	},
+	{
 		name: "postgres: claim: no UNIQUE", breaks: "Every claimer gets a row of its own, and all run the refund.",
 		file: pgSchema, old: "CREATE UNIQUE INDEX operations_identity", new: "CREATE INDEX operations_identity",
 		caught: pgLedger + "claim/two claimers of one identity: one wins",

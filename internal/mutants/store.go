@@ -9,6 +9,11 @@ const (
 
 var storeClaims = []mutant{
 	{
+		name: "sqlite: claim: new after an undo", breaks: "A run books and cancels without end: nobody counts what was not looked for.",
+		file: storeClaiming, old: " || changed == 1 || c.New {", new: " || changed == 1 {",
+		caught: storeLedger + "claim as new/of what was done and undone is not won, and a claim that was looked for is",
+	},
+	{
 		name: "sqlite: claim: no UNIQUE", breaks: "Every claimer gets a row of its own, and all run the refund.",
 		file: schema, old: "CREATE UNIQUE INDEX operations_identity", new: "CREATE INDEX operations_identity",
 		more:   []edit{{storeClaim, " ON CONFLICT (namespace, identity, released) DO NOTHING", ""}},

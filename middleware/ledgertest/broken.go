@@ -39,6 +39,7 @@ func brokenClaims() []BrokenLedger {
 				"race/of 50 claimers of one identity one wins", "undo/book, cancel, book, cancel are four operations",
 				"prune/what was forgotten is still done", "forget/what was forgotten is still done",
 				"forget/again changes nothing, but for what has come since",
+				"claim as new/a *", "claim as new/of what was done and undone *",
 			},
 		},
 		{
@@ -50,6 +51,11 @@ func brokenClaims() []BrokenLedger {
 				"claim again/is not won where the row is not free any more",
 				"claim again/is not won over a row that was seen as it is, but is not free",
 			},
+		},
+		{
+			Name: "new is not looked for", Wrap: faulty(anyIsNew),
+			Fails: "claim as new/of what was done and undone is not won, and a claim that was looked for is",
+			Also:  []string{"claim as new/a *", "claim as new/is not won *"},
 		},
 		{
 			Name: "fingerprint ignored", Wrap: faulty(noFingerprint),
@@ -191,6 +197,14 @@ func noUnique() *fault {
 			return second, won, err
 		}
 		return row, false, nil
+	}}
+}
+
+// anyIsNew claims what was not looked for as though it had been.
+func anyIsNew() *fault {
+	return &fault{claim: func(ctx context.Context, l middleware.Ledger, c middleware.Claim) (middleware.Row, bool, error) {
+		c.New = false
+		return l.Claim(ctx, c)
 	}}
 }
 

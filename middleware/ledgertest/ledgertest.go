@@ -52,7 +52,7 @@ type Case struct {
 // Cases gives all cases. Their names are unique.
 func Cases() []Case {
 	return slices.Concat(
-		claimCases(), claimAgainCases(), claimExpiredCases(),
+		claimCases(), claimNewCases(), claimAgainCases(), claimExpiredCases(),
 		stepCases(), completeCases(), ownerCases(), againCases(), settleCases(), personCases(),
 		undoCases(), repeatCases(), keyCases(), noteCases(), findCases(), resourceCases(),
 		contentCases(), namespaceCases(), raceCases(), processCases(),
