@@ -55,12 +55,15 @@ type outcome struct {
 	resource string // that links it to a tool which undoes it
 }
 
-func (g *guard) attempt(ctx context.Context, c *registry.Call, row Row, own bool) *attempt {
+func (g *guard) attempt(ctx context.Context, c *registry.Call, row Row, own bool, held *Held) *attempt {
 	return &attempt{
 		g: g, ctx: context.WithoutCancel(ctx), call: c, caller: c, row: &row, own: own,
-		held: g.ledger.Handlers().Open(row.Operation), told: make(chan struct{}, 1),
+		held: held, told: make(chan struct{}, 1),
 	}
 }
+
+// open records work on a row's operation.
+func (g *guard) open(row *Row) *Held { return g.ledger.Handlers().Open(row.Operation) }
 
 // start goes through the stages in the background.
 func (a *attempt) start(s stage) { go a.run(s) }
@@ -125,7 +128,7 @@ func (a *attempt) invoke() stage {
 		inTime := watch.stop()
 		b.end(context.Canceled)
 		if !inTime && (ran(o) || unreadable(o.err)) { // stored at once, whoever asks Lookup meanwhile
-			late := a.g.attempt(a.ctx, call, *row, false)
+			late := a.g.attempt(a.ctx, call, *row, false, a.g.open(row))
 			late.run(func() stage { return late.keep(Complete, o) })
 		}
 		if !inTime {

@@ -48,6 +48,20 @@ func (h *Handlers) Open(operation string) *Held {
 	return p
 }
 
+// become is for work that was recorded under a name of its own: it goes on under its operation's.
+func (p *Held) become(operation string) {
+	p.h.mu.Lock()
+	defer p.h.mu.Unlock()
+	e := p.h.open[p.operation]
+	delete(p.h.open, p.operation)
+	if other := p.h.open[operation]; other != nil {
+		other.held = append(other.held, p)
+	} else {
+		p.h.open[operation] = e
+	}
+	p.operation = operation
+}
+
 // Running reports whether a handler of the operation runs in this process.
 func (h *Handlers) Running(operation string) bool {
 	h.mu.Lock()

@@ -189,7 +189,7 @@ func claimedBy(r *Row, c *registry.Call) bool {
 func (g *guard) takeOver(ctx context.Context, c *registry.Call, row Row) (*attempt, error) {
 	info := c.Info()
 	stored, err := c.With(row.Input)
-	held := g.ledger.Handlers().Open(row.Operation) // from before the step on, as for a claim
+	held := g.open(&row) // from before the step on, as for a claim
 	carried := false
 	defer func() {
 		if !carried {
@@ -206,7 +206,7 @@ func (g *guard) takeOver(ctx context.Context, c *registry.Call, row Row) (*attem
 	}
 	began := time.Now()
 	begin := func(row Row) *attempt {
-		a := g.attempt(ctx, stored, row, false)
+		a := g.attempt(ctx, stored, row, false, g.open(&row))
 		a.began, a.mark = began, t.Mark
 		a.next = a.invoke
 		if t.Step == Take {

@@ -367,8 +367,8 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 		return registry.Result{}, true, nil
 	}
 	c.Approved()
-	a := g.attempt(ctx, c, row, true)
-	held.End()
+	held.become(row.Operation)
+	a := g.attempt(ctx, c, row, true, held)
 	a.began = began
 	a.timed(c, "claim", took, nil)
 	if err := ctx.Err(); err != nil {

@@ -70,7 +70,7 @@ func (a *attempt) ask() stage {
 		return a.settle(o)
 	case <-timer.C:
 		// What it finds late is a result. It is waited for elsewhere, since a late result of the handler may come first.
-		late := a.g.attempt(a.ctx, a.call, *a.row, false)
+		late := a.g.attempt(a.ctx, a.call, *a.row, false, a.g.open(a.row))
 		late.start(func() stage {
 			o := a.g.redacted(call, <-out)
 			if o.err == nil || unreadable(o.err) {

@@ -13,7 +13,7 @@ const (
 	insertOperation = newOperation + ` SELECT ?1, ?2, ?3, ` + ofOperation + ` WHERE ` + mayBegin + onlyNew
 	// insertFirst fails on a constraint where insertOperation inserts nothing. Next to the trigger, SQLite keeps what a SELECT
 	// gives in a table made for it, which takes a third of the time of a claim.
-	insertFirst = newOperation + ` VALUES (?1, ?2, CASE WHEN ` + mayBegin + ` THEN ?3 END, ` + ofOperation + `)` + onlyNew
+	insertFirst = newOperation + ` VALUES (?1, ?2, CASE WHEN ` + mayBegin + ` THEN ?3 END, ` + ofOperation + `)`
 
 	newOperation = `INSERT INTO operations (id, namespace, identity, fingerprint, canonical, tool, state, token, attempt,
 			deadline, owner, generation, key, key_since, unclear, undoes, resource, resource_out, run, turn, position, call_id,

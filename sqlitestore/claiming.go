@@ -39,11 +39,11 @@ func (n *claiming) first(x *tx) error {
 	}
 	n.x, n.now = x, n.s.f.now()
 	n.r = record{Row: middleware.Row{KeySince: n.now, Created: n.now}, id: newID(n.now)}
-	changed, err := x.exec(insertFirst, n.arguments(-1)...)
+	err := x.insert(insertFirst, n.arguments(-1)...)
 	if unkept(err) {
 		return nil
 	}
-	if n.won = changed == 1; n.won {
+	if n.won = err == nil; n.won {
 		n.fill()
 	}
 	return err

@@ -17,7 +17,7 @@ func newFloor(b *testing.B) func() { return newFloorBy(b, func(f func()) { f() }
 
 // newFloorBy has the second commit made by, as a guard must whose caller may leave before the tool has returned.
 func newFloorBy(b *testing.B, by func(func())) func() {
-	db, err := sql.Open("sqlite3", "file:"+b.TempDir()+"/floor.db?_journal_mode=WAL&_synchronous=FULL&_busy_timeout=1000&_foreign_keys=on&_txlock=immediate&_mutex=no")
+	db, err := sql.Open("sqlite3", "file:"+b.TempDir()+"/floor.db?_journal_mode=WAL&_synchronous=FULL&_busy_timeout=1000&_foreign_keys=on&_txlock=immediate&_mutex=no&_secure_delete=on")
 	check(b, err)
 	b.Cleanup(func() { check(b, db.Close()) })
 	db.SetMaxOpenConns(1)

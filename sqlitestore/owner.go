@@ -177,12 +177,12 @@ func (o *owners) isGone(ctx context.Context, id int64) (bool, error) {
 }
 
 func (o *owners) evidence(ctx context.Context, id int64) (evidence, error) {
-	name, err := o.find(ctx, id)
-	switch {
-	case err != nil || name == "":
-		return unknown, err
-	case id == o.id:
+	if id == o.id {
 		return alive, nil
+	}
+	name, err := o.find(ctx, id)
+	if err != nil || name == "" {
+		return unknown, err
 	}
 	o.mu.Lock()
 	gone := o.gone[id]

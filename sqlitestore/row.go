@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/hex"
@@ -116,13 +117,27 @@ func pack(s string) any {
 	if len(s) == 0 || len(s)%2 != 0 {
 		return s
 	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+	var room [64]byte
+	b := room[:0]
+	for i := 0; i < len(s); i += 2 {
+		high, low := digit(s[i]), digit(s[i+1])
+		if high|low > 15 {
 			return s
 		}
+		b = append(b, high<<4|low)
 	}
-	b, _ := hex.DecodeString(s)
-	return b
+	return bytes.Clone(b)
+}
+
+// digit is 255 for what is no lower-case hexadecimal digit.
+func digit(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 255
 }
 
 // packOrNull is NULL for "".

@@ -78,6 +78,7 @@ type file struct {
 	now      func() time.Time // the store's clock: the only one
 
 	claims atomic.Int64
+	seen   atomic.Int64 // when the file was last in its place
 	gate   closing.Gate // entered by what makes this process run something
 }
 
@@ -153,13 +154,29 @@ func (f *file) starting() (done func(), err error) {
 	if !ok {
 		return nil, ErrClosed
 	}
-	now, err := os.Stat(f.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, f.opened):
-		err = ErrMoved
-	case err == nil:
-		return leave, nil
+	if err := f.inPlace(); err != nil {
+		leave()
+		return nil, err
 	}
-	leave()
-	return nil, err
+	return leave, nil
+}
+
+// fresh is how long it counts that the file was in its place. A claim takes as long until it is committed.
+const fresh = 5 * time.Millisecond
+
+// inPlace is an error where the file was removed or replaced: a claim in it would keep nobody from making another in what
+// has its place.
+func (f *file) inPlace() error {
+	now := f.now().UnixNano()
+	if since := now - f.seen.Load(); 0 <= since && since < int64(fresh) {
+		return nil
+	}
+	is, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(is, f.opened):
+		return ErrMoved
+	case err == nil:
+		f.seen.Store(now)
+	}
+	return err
 }

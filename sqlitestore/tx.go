@@ -19,6 +19,9 @@ func (x *tx) run(query string, args ...any) error {
 
 // exec returns how many rows have changed.
 func (x *tx) exec(query string, args ...any) (int64, error) {
+	if !x.w.given {
+		return x.w.direct.exec(x, query, args)
+	}
 	s, err := x.w.stmts.get(x.ctx, query)
 	if err != nil {
 		return 0, err
@@ -28,6 +31,14 @@ func (x *tx) exec(query string, args ...any) (int64, error) {
 		return 0, err
 	}
 	return r.RowsAffected()
+}
+
+// insert is for a statement that inserts a row or fails.
+func (x *tx) insert(query string, args ...any) error {
+	if x.w.given {
+		return x.run(query, args...)
+	}
+	return x.w.direct.insert(x, query, args)
 }
 
 // one reads at most one row.

@@ -40,6 +40,7 @@ type writer struct {
 
 	conn   *sql.Conn // nil: to be made
 	stmts  *statements
+	direct direct
 	closed bool
 }
 
@@ -48,8 +49,8 @@ type writer struct {
 type write struct {
 	f     func(*tx) error
 	how   how
-	ctx   context.Context // never ends
-	until time.Time       // how long others are waited for
+	x     tx
+	until time.Time // how long others are waited for
 	err   error
 	turn  chan bool // of one that waits: true, it leads; false, it is over
 }
@@ -109,7 +110,8 @@ func (w *writer) connect(ctx context.Context, until time.Time) error {
 
 // drop gives up a connection whose state is not known.
 func (w *writer) drop() {
-	w.stmts.close()                                              // else database/sql leaves them open, and with them the file locked
+	w.stmts.close() // else database/sql leaves them open, and with them the file locked
+	w.direct.close()
 	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool closes it
 	w.conn = nil
 }
@@ -145,7 +147,10 @@ func (w *writer) alone(ctx context.Context, f func(*tx) error) error {
 // write waits for other writers of this process no longer than the timeout, whatever the caller's context. What has been
 // begun then is not cut short.
 func (w *writer) write(ctx context.Context, how how, f func(*tx) error) error {
-	r := &write{f: f, how: how, ctx: context.WithoutCancel(ctx), until: time.Now().Add(w.timeout)}
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	r := &write{f: f, how: how, x: tx{w: w, ctx: ctx}, until: time.Now().Add(w.timeout)}
 	w.mu.Lock()
 	if w.led {
 		r.turn = make(chan bool, 1)
@@ -203,7 +208,7 @@ func (w *writer) lead(first *write) {
 		return
 	}
 	if first.err = w.begin(first); first.err != nil { // the others have more time
-		w.rollBack(&tx{w: w, ctx: first.ctx})
+		w.rollBack(&first.x)
 		w.mu.Lock()
 		w.waiting = append(slices.Clone(batch[1:]), w.waiting...)
 		w.mu.Unlock()
@@ -244,21 +249,20 @@ func (w *writer) handOn() {
 }
 
 func (w *writer) begin(r *write) error {
-	if err := w.connect(r.ctx, r.until); err != nil {
+	if err := w.connect(r.x.ctx, r.until); err != nil {
 		return err
 	}
-	x := &tx{w: w, ctx: r.ctx}
-	return insist(r.until, func() error { return x.run("BEGIN IMMEDIATE") })
+	return insist(r.until, func() error { return r.x.run("BEGIN IMMEDIATE") })
 }
 
 // one makes a write by itself.
 func (w *writer) one(r *write) {
 	if r.how != ending {
-		if r.err = w.connect(r.ctx, r.until); r.err != nil {
+		if r.err = w.connect(r.x.ctx, r.until); r.err != nil {
 			return
 		}
 	}
-	x := &tx{w: w, ctx: r.ctx}
+	x := &r.x
 	switch r.how {
 	case statement:
 		r.err = insist(r.until, func() error { return r.f(x) })
@@ -283,12 +287,11 @@ func (w *writer) one(r *write) {
 // transaction as a whole could not.
 func (w *writer) together(batch []*write) bool {
 	for _, r := range batch {
-		x := &tx{w: w, ctx: r.ctx}
-		if r.err = w.part(x, r); r.err != nil && !w.inTransaction() { // SQLite ends some by itself
+		if r.err = w.part(&r.x, r); r.err != nil && !w.inTransaction() { // SQLite ends some by itself
 			return false
 		}
 	}
-	x := &tx{w: w, ctx: batch[0].ctx}
+	x := &batch[0].x
 	if err := x.run("COMMIT"); err != nil {
 		w.rollBack(x)
 		return false
@@ -360,6 +363,7 @@ func (w *writer) close() error {
 			w.closed = true
 			if w.conn != nil {
 				w.stmts.close()
+				w.direct.close()
 				_ = w.conn.Close() // to the pool
 				w.conn = nil
 			}

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
@@ -122,13 +123,16 @@ func (v View) putBytes(b []byte, place ...string) ([]byte, error) {
 	if b == nil {
 		return nil, nil
 	}
+	if v.Codec == nil && !bytes.HasPrefix(b, []byte(mark)) {
+		return bytes.Clone(b), nil
+	}
 	s, err := v.Put(string(b), append([]string{v.Namespace}, place...)...)
 	return []byte(s), err
 }
 
 func (v View) takeBytes(b []byte, place ...string) ([]byte, error) {
-	if b == nil {
-		return nil, nil
+	if !bytes.HasPrefix(b, []byte(mark)) {
+		return b, nil
 	}
 	s, err := v.Take(string(b), append([]string{v.Namespace}, place...)...)
 	if err != nil {

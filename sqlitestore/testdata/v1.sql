@@ -72,7 +72,7 @@ CREATE TABLE operations (
 	fingerprint  ANY     NOT NULL,
 	canonical    INTEGER NOT NULL,
 	tool         TEXT    NOT NULL,
-	state        TEXT    NOT NULL CHECK (state IN ('running', 'in_doubt', 'done', 'free', 'released')),
+	state        TEXT    NOT NULL CHECK (state IN ('running', 'in_doubt') OR state IN ('done', 'free') OR state = 'released'),
 	listed       INTEGER NOT NULL DEFAULT 0, -- 1: in operations_open
 	token        ANY     NOT NULL,
 	attempt      INTEGER NOT NULL,

@@ -93,18 +93,21 @@ func New(t reflect.Type, o Options) (*Codec, error) {
 	}
 	if rest := slim(s.local); constrained(rest) {
 		if c.check, err = compile(appendTree(nil, rest)); err == nil && onlyMembers(rest) {
-			c.checkMembers()
+			c.checkMembers(rest.object("properties"))
 		}
 	}
 	return c, err
 }
 
 // checkMembers has only those members checked of which the schema says more than the plan.
-func (c *Codec) checkMembers() {
+func (c *Codec) checkMembers(rest *object) {
 	members := c.check.schema.Properties
 	for _, f := range c.plan.fields {
 		if s := members[f.name]; s != nil {
 			f.check = &validator{schema: s, at: child("", f.name)}
+			if f.plan.kind == kInt && !f.quoted {
+				f.within = boundsOf(rest.object(f.name), s)
+			}
 		}
 	}
 	c.check = nil

@@ -37,6 +37,16 @@ type (
 	spelledFlag struct {
 		B bool `json:"b,omitempty"`
 	}
+	// bounded has numbers for which the schema is not asked while they are within, and some for which it is.
+	bounded struct {
+		Both int64  `json:"both" jsonschema:"minimum=-5,maximum=5"`
+		Max  *int64 `json:"max,omitempty" jsonschema:"maximum=9223372036854775806"`
+		Odd  int    `json:"odd,omitempty" jsonschema:"minimum=2,multipleOf=3"`
+		One  int    `json:"one,omitempty" jsonschema:"enum=1,enum=3,maximum=3"`
+		Over int    `json:"over,omitempty" jsonschema:"exclusiveMinimum=1,maximum=3"`
+		Big  uint64 `json:"big,omitempty" jsonschema:"minimum=3"`
+		Text int64  `json:"text,string,omitempty"`
+	}
 	// ruled has a rule of the whole object.
 	ruled struct {
 		A string `json:"a,omitempty"`
@@ -55,6 +65,13 @@ var spelledCase = typ[spelled](list(
 	`{"z":"","many":[{"s":"abcd","p":-1},{"p":-1}],"inner":{"s":"abcd"},"f32":[],"pair":["",""],"𐐷":"","ﬃ":""}`,
 ))
 
+var boundedCase = typ[bounded](list(
+	`{"both":-5}`, `{"both":5,"max":9223372036854775806,"odd":3,"one":3,"over":2,"big":18446744073709551615,"text":"7"}`, `{"both":5e0,"max":-9223372036854775808}`,
+), list(
+	`{"both":-6}`, `{"both":6}`, `{"both":60e-1}`, `{"both":0,"max":9223372036854775807}`, `{"both":0,"odd":1}`, `{"both":0,"odd":4}`, `{"both":0,"one":2}`,
+	`{"both":0,"over":1}`, `{"both":0,"over":4}`, `{"both":0,"big":2}`, `{"both":9,"odd":4,"big":1}`, `{"both":9223372036854775808}`,
+))
+
 // within is a struct that holds typ, and a time, for which the form has to be asked of the encoder.
 func within(typ reflect.Type) reflect.Type {
 	return reflect.StructOf([]reflect.StructField{
@@ -65,7 +82,7 @@ func within(typ reflect.Type) reflect.Type {
 
 func TestFormAndRefusalDoNotDependOnWhatStandsAround(t *testing.T) {
 	base64 := typ[struct{ Data []byte }](list(`{"Data":"YQ=="}`, `{"Data":"Y\r\nQ=="}`, `{"Data":"YR=="}`), nil)
-	for _, tc := range append([]typeCase{spelledCase, base64}, strictTypes...) {
+	for _, tc := range append([]typeCase{spelledCase, boundedCase, base64}, strictTypes...) {
 		alone, around := mustNew(t, tc.typ), mustNew(t, within(tc.typ))
 		for _, good := range tc.good {
 			got, err := alone.Decode(good)

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	stdjson "encoding/json"
 	"slices"
 	"strings"
 	"unicode"
@@ -98,12 +99,15 @@ func (r *reader) name(p *plan) (*field, *Error) {
 
 // member reads the value of a field and has it checked.
 func (r *reader) member(f *field, doc map[string]any) *Error {
-	r.tree = r.tree || f.check != nil
+	start := len(r.out)
+	r.tree = r.tree || f.check != nil && f.within == nil
 	v, e := r.value(f.plan, f)
 	switch {
 	case e != nil:
 	case doc != nil:
 		doc[f.name] = v
+	case f.within != nil && !f.within.hold(r.out[start:]):
+		r.broken = f.check.find(r.broken, stdjson.Number(r.out[start:]))
 	case r.tree:
 		r.tree, r.broken = false, f.check.find(r.broken, v)
 	}

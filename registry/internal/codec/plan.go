@@ -65,6 +65,7 @@ type field struct {
 	zero       string // the value that is encoded as absent, "" for none
 	once       onceTag
 	check      *validator // of a member of the arguments; nil: the plan says it all
+	within     *bounds    // what check says, where that is no more
 }
 
 // planner makes plans and collects what is wrong with the types.
