@@ -83,7 +83,7 @@ func (c *Call) RepeatOf() string { return c.repeatOf }
 
 // ArgumentsHash is a hash of the arguments as sent.
 func (c *Call) ArgumentsHash() string {
-	return hexadecimal(codec.Hash([]byte("raw"), []byte(c.Arguments)))
+	return hexadecimal(codec.HashStrings("raw", c.Arguments))
 }
 
 // Check asks the tool's Check, once per call. Middleware that answers calls without running them asks it first; the

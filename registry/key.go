@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"encoding/hex"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -51,12 +50,7 @@ func IdempotencyKey(ctx context.Context, part ...string) string {
 }
 
 func derive(key string, parts ...string) string {
-	b := [][]byte{[]byte("downstream"), []byte(key)}
-	for _, p := range parts {
-		b = append(b, []byte(p))
-	}
-	h := codec.Hash(b...)
-	return hex.EncodeToString(h[:])
+	return hexadecimal(codec.HashStrings(append([]string{"downstream", key}, parts...)...))
 }
 
 // DownstreamKey is the key of an operation: a hash of namespace, identity and generation, so that even a lost database

@@ -61,14 +61,22 @@ const (
 
 // Claim implements middleware.Ledger. A context that has ended claims nothing; one that ends later changes nothing.
 func (s *Store) Claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
-	row, won, err = s.claim(ctx, &c)
+	n, _ := s.f.spare.Get().(*claiming)
+	if n == nil {
+		n = &claiming{}
+	}
+	*n = claiming{s: s, c: c, undoes: idOf(c.Undoes), repeatOf: idOf(c.RepeatOf)}
+	row, won, err = s.claim(ctx, n)
+	*n = claiming{}
+	s.f.spare.Put(n)
 	if err != nil {
 		return middleware.Row{}, false, s.f.wrap("claiming an operation in", err)
 	}
 	return row, won, nil
 }
 
-func (s *Store) claim(ctx context.Context, c *middleware.Claim) (row middleware.Row, won bool, err error) {
+func (s *Store) claim(ctx context.Context, n *claiming) (row middleware.Row, won bool, err error) {
+	c := &n.c
 	if ctx.Err() != nil {
 		return row, false, context.Cause(ctx)
 	}
@@ -83,18 +91,15 @@ func (s *Store) claim(ctx context.Context, c *middleware.Claim) (row middleware.
 			return row, false, err
 		}
 	}
-	input, err := s.content().PutInput(c.Input, c.Token)
-	if err != nil {
+	if n.input, err = s.content().PutInput(c.Input, c.Token); err != nil {
 		return row, false, err
 	}
-	var n claiming
 	var ran, doubtful bool // doubtful: it was run again, though the time before may have been made
 	try := func(f func(*claiming, *tx) error) func(*tx) error {
 		again := false
 		return func(x *tx) error {
 			ran, doubtful, again = true, doubtful || again, true
-			n = newClaiming(s, c, input)
-			return f(&n, x)
+			return f(n, x)
 		}
 	}
 	if c.Seen.Operation == "" && c.SeenAlias == "" && c.Call.Turn > 0 && !c.Repeat && c.Approval == "" {

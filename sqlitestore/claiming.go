@@ -13,7 +13,7 @@ import (
 type claiming struct {
 	s   *Store
 	x   *tx
-	c   *middleware.Claim
+	c   middleware.Claim
 	now time.Time
 	r   record // of the operation that was won
 	won bool
@@ -23,8 +23,10 @@ type claiming struct {
 	placed           bool   // an alias stands at the place of the call that is to go
 }
 
-func newClaiming(s *Store, c *middleware.Claim, input []byte) claiming {
-	return claiming{s: s, c: c, input: input, undoes: idOf(c.Undoes), repeatOf: idOf(c.RepeatOf)}
+// begin is for another try.
+func (n *claiming) begin(x *tx) {
+	n.x, n.now = x, n.s.f.now()
+	n.r, n.won, n.placed = record{}, false, false
 }
 
 // foreign reports that the claim names what is no operation of any ledger of ours.
@@ -34,10 +36,10 @@ func (n *claiming) foreign() bool {
 
 // first is the claim of what has never been claimed, in one statement. Where it does not win, [claiming.run] decides.
 func (n *claiming) first(x *tx) error {
+	n.begin(x)
 	if n.foreign() {
 		return nil
 	}
-	n.x, n.now = x, n.s.f.now()
 	n.r = record{Row: middleware.Row{KeySince: n.now, Created: n.now}, id: newID(n.now)}
 	err := x.insert(insertFirst, n.arguments(-1)...)
 	if unkept(err) {
@@ -50,7 +52,7 @@ func (n *claiming) first(x *tx) error {
 }
 
 func (n *claiming) run(x *tx) error {
-	n.x, n.now = x, n.s.f.now()
+	n.begin(x)
 	if n.foreign() {
 		return errUndo
 	}
@@ -78,7 +80,7 @@ func (n *claiming) run(x *tx) error {
 
 // place looks whether the place of the call still means what was seen.
 func (n *claiming) place() (bool, error) {
-	c := n.c
+	c := &n.c
 	if c.Call.Turn <= 0 {
 		return c.SeenAlias == "", nil
 	}
@@ -95,7 +97,7 @@ func (n *claiming) place() (bool, error) {
 
 // point makes the place of the call mean the operation. The trigger has done so for a new row.
 func (n *claiming) point() error {
-	c, call := n.c, &n.c.Call
+	c, call := &n.c, &n.c.Call
 	var repeats any
 	if c.Repeat {
 		repeats = pack(c.Identity)
@@ -117,7 +119,7 @@ func (n *claiming) point() error {
 
 // take makes or takes the operation's row.
 func (n *claiming) take() (bool, error) {
-	c, r := n.c, &n.r
+	c, r := &n.c, &n.r
 	*r = record{Row: middleware.Row{KeySince: n.now, Created: n.now}}
 	if _, err := n.x.one(lowestID, []any{&r.id}); err != nil {
 		return false, err
@@ -180,7 +182,7 @@ func (n *claiming) seen() (bool, error) {
 
 // spend uses the approval up, if that is for this very claim. A claim that needs none has nothing to spend.
 func (n *claiming) spend() (bool, error) {
-	c, call := n.c, &n.c.Call
+	c, call := &n.c, &n.c.Call
 	if c.Approval == "" {
 		return true, nil
 	}
@@ -192,7 +194,7 @@ func (n *claiming) spend() (bool, error) {
 // arguments are those of insertOperation and claimFree. seen is the last generation that was released, or the token of the
 // free row.
 func (n *claiming) arguments(seen any) []any {
-	c, r, call, now := n.c, &n.r, &n.c.Call, n.now.UnixNano()
+	c, r, call, now := &n.c, &n.r, &n.c.Call, n.now.UnixNano()
 	r.owner = n.s.f.owners.id
 	r.Key = registry.DownstreamKey(n.s.namespace, c.Identity, r.Generation)
 	deadline := after(now, c.Deadline)
@@ -209,7 +211,7 @@ func (n *claiming) arguments(seen any) []any {
 
 // fill is the row as it is now.
 func (n *claiming) fill() {
-	c, r := n.c, &n.r
+	c, r := &n.c, &n.r
 	row := middleware.Row{
 		Identity: c.Identity, Fingerprint: c.Call.Fingerprint, Canonical: registry.CanonicalVersion, Tool: c.Call.Tool,
 		State: middleware.Running, Token: c.Token, Attempt: 1, Deadline: stored(r.Deadline),

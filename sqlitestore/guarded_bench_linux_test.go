@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,50 +58,39 @@ func BenchmarkRawFsync(b *testing.B) { measure(b, newRaw(b)) }
 // fdatasync, in turns, in one run. Bar: 1.3 times the floor. The run is void where the floor is over 3.0 times the bare
 // one. BenchmarkOverFloor has what the ledger alone takes of it.
 func BenchmarkGuardedCall(b *testing.B) {
-	t := inTurns(b, newRaw(b), newFloor(b), newGuardedCall(b))
-	b.ReportMetric(t.p50(0), "raw-p50-us")
-	b.ReportMetric(t.p50(1), "floor-p50-us")
-	b.ReportMetric(t.p50(2), "guarded-p50-us")
-	b.ReportMetric(t.over(1, 0), "floor/raw(void>3.0)")
-	b.ReportMetric(t.over(2, 1), "guarded/floor(bar:1.3)")
+	p50 := medians(b, newRaw(b), newFloor(b), newGuardedCall(b))
+	b.ReportMetric(p50[0], "raw-p50-us")
+	b.ReportMetric(p50[1], "floor-p50-us")
+	b.ReportMetric(p50[2], "guarded-p50-us")
+	b.ReportMetric(p50[1]/p50[0], "floor/raw(void>3.0)")
+	b.ReportMetric(p50[2]/p50[1], "guarded/floor(bar:1.3)")
 }
 
 // BenchmarkDetachedFloor measures what it costs on this machine that the tool runs detached from its caller: the floor
 // with its second commit in another goroutine, beside the floor.
 func BenchmarkDetachedFloor(b *testing.B) {
-	t := inTurns(b, newFloor(b), newFloorBy(b, detached))
-	b.ReportMetric(t.p50(0), "floor-p50-us")
-	b.ReportMetric(t.p50(1), "detached-p50-us")
-	b.ReportMetric(t.over(1, 0), "detached/floor")
+	p50 := medians(b, newFloor(b), newFloorBy(b, detached))
+	b.ReportMetric(p50[0], "floor-p50-us")
+	b.ReportMetric(p50[1], "detached-p50-us")
+	b.ReportMetric(p50[1]/p50[0], "detached/floor")
 }
 
-// turns are the medians of several things that were timed in turns, in microseconds, by turn.
-type turns [][]float64
-
-func inTurns(b *testing.B, steps ...func()) turns {
-	all := make(turns, len(steps))
+// medians times several things in turns, in microseconds.
+func medians(b *testing.B, steps ...func()) []float64 {
+	times := make([][]time.Duration, len(steps))
 	for b.Loop() {
 		for i, f := range steps {
-			times := make([]time.Duration, 250) // so many that each finds its own rhythm, and all meet the same noise
-			for n := range times {
+			for range 250 { // so many that each finds its own rhythm, and all meet the same noise
 				began := time.Now()
 				f()
-				times[n] = time.Since(began)
+				times[i] = append(times[i], time.Since(began))
 			}
-			all[i] = append(all[i], float64(median(times).Nanoseconds())/1e3)
 		}
 	}
 	b.ReportMetric(0, "ns/op")
-	return all
-}
-
-func (t turns) p50(i int) float64 { return median(slices.Clone(t[i])) }
-
-// over is by how much one thing is longer than another, in most turns: the machine's speed changes from one to the next.
-func (t turns) over(i, j int) float64 {
-	ratios := make([]float64, len(t[i]))
-	for n := range ratios {
-		ratios[n] = t[i][n] / t[j][n]
+	p50 := make([]float64, len(steps))
+	for i := range times {
+		p50[i] = float64(median(times[i]).Nanoseconds()) / 1e3
 	}
-	return median(ratios)
+	return p50
 }

@@ -78,6 +78,7 @@ type file struct {
 	now      func() time.Time // the store's clock: the only one
 
 	claims atomic.Int64
+	spare  sync.Pool    // *claiming
 	seen   atomic.Int64 // when the file was last in its place
 	gate   closing.Gate // entered by what makes this process run something
 }

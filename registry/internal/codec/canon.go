@@ -16,7 +16,12 @@ const Version = 1
 
 // Hash returns the SHA-256 of the parts, each with its length before it, so
 // that ("ab", "c") and ("a", "bc") differ.
-func Hash(parts ...[]byte) [32]byte {
+func Hash(parts ...[]byte) [32]byte { return hash(parts) }
+
+// HashStrings is Hash of strings.
+func HashStrings(parts ...string) [32]byte { return hash(parts) }
+
+func hash[T []byte | string](parts []T) [32]byte {
 	var stack [256]byte
 	b := stack[:0]
 	for _, p := range parts {
