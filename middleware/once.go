@@ -98,6 +98,9 @@ const (
 // handler starts, and an IdempotentWrite too where the loop counts turns; calls that mean the same operation are
 // answered from the ledger. Reads pass through, with their timeout. It panics on a nil ledger. Keep it the innermost
 // middleware.
+//
+// A caller whose context ends waits no more; its handler goes on, and what that returns is stored. Only a claim, and the
+// result of a handler that took no longer than a processor needs to wake up, are stored while the caller stays.
 func Once(l Ledger, opts *OnceOptions) registry.Middleware {
 	g := newGuard(l, opts)
 	return func(next registry.Handler) registry.Handler {

@@ -22,7 +22,7 @@ var (
 	ErrNewer = errors.New("update this program")
 	// ErrMissing: there is no such file, or no directory to make it in.
 	ErrMissing = errors.New("there is no such file or directory: check the path, or make the directory first")
-	// ErrMoved: the file was removed or replaced while it was open.
+	// ErrMoved: the file was removed or replaced while it was open. Claims look for that, once in 5 ms.
 	ErrMoved = errors.New("the file was removed or replaced while it was open, and what is written to it would be lost: open the store again")
 	// ErrPath: the path cannot be that of a database: empty, a directory, or in memory.
 	ErrPath = errors.New("the path is none of a file")
