@@ -1,5 +1,4 @@
--- Version 1. Of a list of three or more in a CHECK, SQLite makes a table whenever a row is written: it takes longer than the
--- row. Hashes are kept as bytes where they are lower-case hexadecimal, as text where they are not (ANY). Times are
+-- Version 1. Hashes are kept as bytes where they are lower-case hexadecimal, as text where they are not (ANY). Times are
 -- nanoseconds since 1970 of the clock of the process that wrote them, 0 for none.
 
 -- One row for each process instance that may own operations or runs. Ids are never used again.
@@ -18,6 +17,7 @@ CREATE TABLE operations (
 	fingerprint  ANY     NOT NULL,
 	canonical    INTEGER NOT NULL,
 	tool         TEXT    NOT NULL,
+	-- For a list of three or more, SQLite would make a table for every row that is written.
 	state        TEXT    NOT NULL CHECK (state IN ('running', 'in_doubt') OR state IN ('done', 'free') OR state = 'released'),
 	listed       INTEGER NOT NULL DEFAULT 0, -- 1: in operations_open
 	token        ANY     NOT NULL,
