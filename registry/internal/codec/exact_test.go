@@ -54,6 +54,17 @@ type (
 	}
 )
 
+// nested holds itself, and says nothing of that.
+type nested struct {
+	N    int      `json:"n" jsonschema:"minimum=1"`
+	S    string   `json:"s,omitempty" jsonschema:"maxLength=2"`
+	Kids []nested `json:"kids,omitempty"`
+}
+
+func (nested) JSONSchemaExtend(s *jsonschema.Schema) {
+	s.Properties.Set("kids", &jsonschema.Schema{Type: "array"})
+}
+
 func (ruled) JSONSchemaExtend(s *jsonschema.Schema) {
 	s.AnyOf = []*jsonschema.Schema{{Required: []string{"a"}}, {Required: []string{"b"}}}
 }
@@ -138,5 +149,18 @@ func TestRulesOfTheWholeObjectAreChecked(t *testing.T) {
 		if _, err := c.Decode(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
+	}
+}
+
+func TestRulesOfAMemberAreNotThoseOfItsNamesakeBelow(t *testing.T) {
+	c, err := codec.New(reflect.TypeFor[nested](), codec.Options{Loose: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Decode(`{"n":1,"kids":[{"n":0,"s":"long","kids":[{"n":-1}]}]}`); err != nil {
+		t.Error(err)
+	}
+	if e := wantRule(t, c, `{"n":0,"kids":[{"n":0,"s":"long"}]}`, "minimum"); e.Message != "must be at least 1" {
+		t.Error(e)
 	}
 }

@@ -99,17 +99,20 @@ func (r *reader) name(p *plan) (*field, *Error) {
 
 // member reads the value of a field and has it checked.
 func (r *reader) member(f *field, doc map[string]any) *Error {
-	start := len(r.out)
-	r.tree = r.tree || f.check != nil && f.within == nil
+	start, check, within := len(r.out), f.check, f.within
+	if r.depth > 1 { // a recursive type has its fields below, too
+		check, within = nil, nil
+	}
+	r.tree = r.tree || check != nil && within == nil
 	v, e := r.value(f.plan, f)
 	switch {
 	case e != nil:
 	case doc != nil:
 		doc[f.name] = v
-	case f.within != nil && !f.within.hold(r.out[start:]):
-		r.broken = f.check.find(r.broken, stdjson.Number(r.out[start:]))
+	case within != nil && !within.hold(r.out[start:]):
+		r.broken = check.find(r.broken, stdjson.Number(r.out[start:]))
 	case r.tree:
-		r.tree, r.broken = false, f.check.find(r.broken, v)
+		r.tree, r.broken = false, check.find(r.broken, v)
 	}
 	return e
 }
