@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/toolonce/toolonce/registry"
@@ -55,22 +56,34 @@ func (a *attempt) hand(o outcome) bool {
 
 // finish saves what was handed to the caller. What cannot be saved at once is left to the background.
 func (a *attempt) finish(ctx context.Context) (registry.Result, error) {
-	t := a.result(Complete, a.handed)
+	t, err := a.result(Complete, a.handed), errEnded
+	left := false
+	defer func() {
+		if !left { // the ledger has panicked, or ended the goroutine
+			go a.saveOn(t, err)
+		}
+	}()
 	row, err := a.try(t)
+	left = true
 	if decided(err) {
 		a.kept(t, a.handed, row, err)
 		a.over()
 		return a.res, a.err
 	}
-	go func(t Transition, err error) {
-		row, err := a.insist(t, &a.handed, err)
-		a.kept(t, a.handed, row, err)
-		a.over()
-	}(t, err)
+	go a.saveOn(t, err)
 	select {
 	case <-a.told:
 		return a.res, a.err
 	case <-ctx.Done():
 		return registry.Result{}, ctx.Err()
 	}
+}
+
+var errEnded = errors.New("the ledger ended the goroutine")
+
+// saveOn goes on with what the caller could not save.
+func (a *attempt) saveOn(t Transition, err error) {
+	row, err := a.insist(t, &a.handed, err)
+	a.kept(t, a.handed, row, err)
+	a.over()
 }

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/toolonce/toolonce/registry"
 )
@@ -31,7 +32,16 @@ func (g *guard) hopes(v *visit) bool {
 func (g *guard) hope(ctx context.Context, v *visit) (res registry.Result, again bool, err error) {
 	v.hoped = true
 	identity, _ := v.Operation()
-	res, again, err = g.claim(ctx, v, Claim{Identity: identity, New: true})
+	claim := Claim{Identity: identity, New: true, Token: rand.Text()}
+	res, again, err = g.claim(ctx, v, claim)
+	if err != nil && !v.won {
+		g.wary.Store(looksFirst) // a ledger that cannot be written may be read
+		row, _, failed := g.find(ctx, v.Call, Query{Run: v.Run.ID, Turn: v.Turn, Position: v.Position, Identity: identity})
+		if failed != nil || row.Operation == "" || row.Token == claim.Token {
+			return registry.Result{}, false, err
+		}
+		return registry.Result{}, true, nil
+	}
 	if again {
 		g.wary.Store(looksFirst)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,6 +173,84 @@ func TestACallerThatHasLeftSavesNothing(t *testing.T) {
 		time.Sleep(time.Second)
 		if row := only(t, mem); row.State != middleware.Done || row.Result == "" {
 			t.Errorf("row is %s, want done", row.State)
+		}
+	})
+}
+
+func TestWhatIsDoneIsToldThoughTheLedgerCannotBeWritten(t *testing.T) {
+	w := newWorld(t)
+	full := errors.New("the disk is full")
+	var writable atomic.Bool
+	writable.Store(true)
+	l := newAsked(&ledgertest.Faulty{Ledger: middleware.Memory(), Before: func(_ context.Context, op ledgertest.Op) error {
+		if op.Method != "Find" && !writable.Load() {
+			return full
+		}
+		return nil
+	}})
+	h := w.handler(l, nil)
+	want(t, ask(t, h, at(1, 0, "issue_refund", r7)), registry.Executed)
+	writable.Store(false)
+	l.since()
+	want(t, ask(t, h, at(1, 0, "issue_refund", r7)), registry.Replayed, "re_R-7")
+	want(t, ask(t, h, at(2, 0, "issue_refund", r7)), registry.AlreadyDone, "re_R-7")
+	want(t, ask(t, h, at(2, 0, "issue_refund", `{"order_id":"R-7","cents":1}`)), registry.Conflict)
+	if ops := l.since(); ops[0] != "Claim" || slices.Contains(ops[1:], "Claim") {
+		t.Errorf("the ledger was asked %q, want one Claim", ops)
+	}
+	if _, err := h(t.Context(), at(3, 0, "issue_refund", `{"order_id":"R-8","cents":1}`)); !errors.Is(err, full) {
+		t.Errorf("of what is new: %v, want that the disk is full", err)
+	}
+	wantEffects(t, w, "refund", 1)
+}
+
+func TestNothingIsLeftOpenOfAClaimThatSurelyWasNotMade(t *testing.T) {
+	w := newWorld(t)
+	mem, closed := middleware.Memory(), errors.New("the ledger is closed")
+	h := w.handler(&ledgertest.Faulty{Ledger: mem, Before: func(_ context.Context, op ledgertest.Op) error {
+		if op.Method == "Claim" {
+			return registry.NoEffect(closed)
+		}
+		return closed
+	}}, nil)
+	for turn := range 3 {
+		if _, err := h(t.Context(), at(1+turn, 0, "issue_refund", r7)); !errors.Is(err, closed) {
+			t.Errorf("%v, want that the ledger is closed", err)
+		}
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if err := mem.Handlers().Wait(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAResultIsSavedThoughTheLedgerPanicsOnItsCaller(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		mem := middleware.Memory()
+		var broken atomic.Bool
+		broken.Store(true)
+		h := w.handler(&ledgertest.Faulty{Ledger: mem, Before: func(_ context.Context, op ledgertest.Op) error {
+			if op.Method == "Change" && broken.Swap(false) {
+				panic("broken")
+			}
+			return nil
+		}}, nil)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was not told")
+				}
+			}()
+			_, _ = h(t.Context(), at(1, 0, "issue_refund", r7))
+		}()
+		time.Sleep(time.Minute)
+		if row := only(t, mem); row.State != middleware.Done || row.Result == "" {
+			t.Errorf("row is %s, want done", row.State)
+		}
+		if err := mem.Handlers().Wait(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

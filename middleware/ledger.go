@@ -169,7 +169,8 @@ type Claim struct {
 //     Turn is 0. It is ErrLost where the operation has gone.
 //  16. Find finds what Query says, aliases first, and never crosses namespaces.
 //
-// Who loses a Claim gets won false and the row that stands in the way, zero if there is none or the claim was New.
+// Who loses a Claim gets won false and the row that stands in the way, zero if there is none or the claim was New. An error
+// of Claim that is marked by registry.NoEffect says that nothing was claimed; after another it may have been.
 type Ledger interface {
 	Claim(ctx context.Context, c Claim) (row Row, won bool, err error)
 	Find(ctx context.Context, q Query) (row Row, ok bool, err error)

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -193,6 +194,7 @@ type visit struct {
 	repeats  int    // by its run, as they were counted then
 	asked    bool   // Lookup has been asked for it
 	hoped    bool   // it was claimed as new
+	won      bool   // it has claimed its operation
 	admitted bool
 }
 
@@ -342,7 +344,7 @@ func (g *guard) undo(ctx context.Context, c *registry.Call) (identity string, ta
 // claim is the last step before the handler.
 func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Result, bool, error) {
 	c, info := v.Call, v.Info()
-	claim.Call, claim.Conversation, claim.Input, claim.Token = aliasOf(c), c.Run.Conversation, c.Input(), rand.Text()
+	claim.Call, claim.Conversation, claim.Input, claim.Token = aliasOf(c), c.Run.Conversation, c.Input(), cmp.Or(claim.Token, rand.Text())
 	claim.Resource, claim.ResourceOut = c.Resource(), info.ResourceOut
 	claim.Deadline, claim.KeyWindow, claim.Keep = info.Timeout+g.Margin, info.KeyWindow, info.Keep
 	claim.Retain = info.Retain
@@ -354,7 +356,11 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 	row, won, err := g.ledger.Claim(context.WithoutCancel(ctx), claim)
 	took := time.Since(began)
 	if err != nil {
-		g.dropClaim(context.WithoutCancel(ctx), claim, held)
+		if registry.HasNoEffect(err) {
+			held.End()
+		} else {
+			g.dropClaim(context.WithoutCancel(ctx), claim, held)
+		}
 		g.timed(ctx, c, "claim", began, err)
 		return registry.Result{}, false, fmt.Errorf("middleware: claiming an operation of %s: %w: the tool was not run", c.Tool, err)
 	}
@@ -369,6 +375,7 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 		}
 		return registry.Result{}, true, nil
 	}
+	v.won = true
 	c.Approved()
 	held.become(row.Operation)
 	a := g.attempt(ctx, c, row, true, held)

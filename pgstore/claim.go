@@ -4,32 +4,37 @@ import (
 	"context"
 
 	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/registry"
 )
 
 // Claim implements middleware.Ledger in one round trip, if it wins, which it may share with others; who loses makes one more to
 // see what is in the way. A context that has ended claims nothing; one that ends later changes nothing.
 func (s *Store) Claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
 	row, won, err = s.claim(ctx, c)
-	if err != nil {
-		return middleware.Row{}, false, s.d.wrap("claiming an operation in", err)
+	if err == nil {
+		return row, won, nil
 	}
-	return row, won, nil
+	nothing := registry.HasNoEffect(err)
+	if err = s.d.wrap("claiming an operation in", err); nothing {
+		err = registry.NoEffect(err)
+	}
+	return middleware.Row{}, false, err
 }
 
 func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
 	if ctx.Err() != nil {
-		return row, false, context.Cause(ctx)
+		return row, false, registry.NoEffect(context.Cause(ctx))
 	}
 	done, err := s.d.starting()
 	if err != nil {
-		return row, false, err
+		return row, false, registry.NoEffect(err)
 	}
 	defer done()
 	s.d.used.Store(true)
 	ctx = context.WithoutCancel(ctx)
 	input, err := s.content().PutInput(c.Input, c.Token)
 	if err != nil {
-		return row, false, err
+		return row, false, registry.NoEffect(err)
 	}
 	n := newClaiming(s, c, input)
 	for i := range 8 { // three at most, but for what others change meanwhile

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/toolonce/toolonce/middleware"
+	"github.com/toolonce/toolonce/registry"
 )
 
 const (
@@ -69,30 +70,34 @@ func (s *Store) Claim(ctx context.Context, c middleware.Claim) (row middleware.R
 	row, won, err = s.claim(ctx, n)
 	*n = claiming{}
 	s.f.spare.Put(n)
-	if err != nil {
-		return middleware.Row{}, false, s.f.wrap("claiming an operation in", err)
+	if err == nil {
+		return row, won, nil
 	}
-	return row, won, nil
+	nothing := registry.HasNoEffect(err)
+	if err = s.f.wrap("claiming an operation in", err); nothing {
+		err = registry.NoEffect(err)
+	}
+	return middleware.Row{}, false, err
 }
 
 func (s *Store) claim(ctx context.Context, n *claiming) (row middleware.Row, won bool, err error) {
 	c := &n.c
 	if ctx.Err() != nil {
-		return row, false, context.Cause(ctx)
+		return row, false, registry.NoEffect(context.Cause(ctx))
 	}
 	done, err := s.f.starting()
 	if err != nil {
-		return row, false, err
+		return row, false, registry.NoEffect(err)
 	}
 	defer done()
 	s.f.owners.used.Store(true)
 	if s.f.claims.Add(1)%raiseEvery == 0 {
 		if err := s.f.raise(ctx); err != nil {
-			return row, false, err
+			return row, false, registry.NoEffect(err)
 		}
 	}
 	if n.input, err = s.content().PutInput(c.Input, c.Token); err != nil {
-		return row, false, err
+		return row, false, registry.NoEffect(err)
 	}
 	var ran, doubtful bool // doubtful: it was run again, though the time before may have been made
 	try := func(f func(*claiming, *tx) error) func(*tx) error {
@@ -116,8 +121,11 @@ func (s *Store) claim(ctx context.Context, n *claiming) (row middleware.Row, won
 		row, err = s.row(ctx, &n.r)
 		return row, err == nil, err
 	}
-	if err != nil && !ran || c.New && err == nil && !doubtful {
-		return row, false, err
+	if !ran {
+		return row, false, registry.NoEffect(err)
+	}
+	if c.New && err == nil && !doubtful {
+		return row, false, nil
 	}
 	row, failed := s.inTheWay(ctx, c)
 	if made := row.Token == c.Token && row.State == middleware.Running && row.Attempt == 1 && row.OwnerMine; failed == nil && made && (doubtful || err != nil) {

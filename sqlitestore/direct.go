@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -93,9 +94,16 @@ func (d *direct) insert(x *tx, query string, args []any) error {
 }
 
 // close is for when the connection goes: SQLite keeps the file open for a statement.
-func (d *direct) close() {
-	for _, s := range d.known {
-		_ = s.Close() // it goes with its connection
-	}
+func (d *direct) close(conn *sql.Conn) {
+	known := d.known
 	d.known = nil
+	finalize := func(any) error {
+		for _, s := range known {
+			_ = s.Close() // it goes with its connection
+		}
+		known = nil
+		return nil
+	}
+	_ = conn.Raw(finalize) // with nobody else on the connection, unless that is gone
+	_ = finalize(nil)
 }

@@ -9,6 +9,7 @@ CREATE TABLE owners (
 	gone  INTEGER NOT NULL DEFAULT 0 -- when it was seen to be gone; for good
 ) STRICT;
 
+-- A state is checked by two lists: of one of three or more, SQLite makes a table for every row that is written.
 CREATE TABLE operations (
 	id           INTEGER PRIMARY KEY, -- milliseconds of its creation and a random part
 	namespace    TEXT    NOT NULL,
@@ -17,7 +18,6 @@ CREATE TABLE operations (
 	fingerprint  ANY     NOT NULL,
 	canonical    INTEGER NOT NULL,
 	tool         TEXT    NOT NULL,
-	-- For a list of three or more, SQLite would make a table for every row that is written.
 	state        TEXT    NOT NULL CHECK (state IN ('running', 'in_doubt') OR state IN ('done', 'free') OR state = 'released'),
 	listed       INTEGER NOT NULL DEFAULT 0, -- 1: in operations_open
 	token        ANY     NOT NULL,

@@ -256,11 +256,18 @@ func (v *verifying) schema(ctx context.Context) (err error) {
 	return nil
 }
 
+// How a state is checked, and how it was in the first files of version 1: they say the same.
+const (
+	stateCheck       = "CHECK (state IN ('running', 'in_doubt') OR state IN ('done', 'free') OR state = 'released')"
+	stateCheckBefore = "CHECK (state IN ('running', 'in_doubt', 'done', 'free', 'released'))"
+)
+
 func objects(ctx context.Context, c *sql.Conn) (map[string]object, error) {
 	all := map[string]object{}
 	err := rowsOf(ctx, c, askObjects, func(rows *sql.Rows) error {
 		var o object
 		err := rows.Scan(&o.kind, &o.name, &o.text)
+		o.text = strings.Replace(o.text, stateCheckBefore, stateCheck, 1)
 		all[o.name] = o
 		return err
 	})

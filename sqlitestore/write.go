@@ -111,7 +111,7 @@ func (w *writer) connect(ctx context.Context, until time.Time) error {
 // drop gives up a connection whose state is not known.
 func (w *writer) drop() {
 	w.stmts.close() // else database/sql leaves them open, and with them the file locked
-	w.direct.close()
+	w.direct.close(w.conn)
 	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool closes it
 	w.conn = nil
 }
@@ -363,7 +363,7 @@ func (w *writer) close() error {
 			w.closed = true
 			if w.conn != nil {
 				w.stmts.close()
-				w.direct.close()
+				w.direct.close(w.conn)
 				_ = w.conn.Close() // to the pool
 				w.conn = nil
 			}

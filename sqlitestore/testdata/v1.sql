@@ -72,8 +72,7 @@ CREATE TABLE operations (
 	fingerprint  ANY     NOT NULL,
 	canonical    INTEGER NOT NULL,
 	tool         TEXT    NOT NULL,
-	-- For a list of three or more, SQLite would make a table for every row that is written.
-	state        TEXT    NOT NULL CHECK (state IN ('running', 'in_doubt') OR state IN ('done', 'free') OR state = 'released'),
+	state        TEXT    NOT NULL CHECK (state IN ('running', 'in_doubt', 'done', 'free', 'released')),
 	listed       INTEGER NOT NULL DEFAULT 0, -- 1: in operations_open
 	token        ANY     NOT NULL,
 	attempt      INTEGER NOT NULL,
