@@ -11,14 +11,10 @@ import (
 // see what is in the way. A context that has ended claims nothing; one that ends later changes nothing.
 func (s *Store) Claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {
 	row, won, err = s.claim(ctx, c)
-	if err == nil {
-		return row, won, nil
+	if err != nil {
+		return middleware.Row{}, false, s.d.wrap("claiming an operation in", err)
 	}
-	nothing := registry.HasNoEffect(err)
-	if err = s.d.wrap("claiming an operation in", err); nothing {
-		err = registry.NoEffect(err)
-	}
-	return middleware.Row{}, false, err
+	return row, won, nil
 }
 
 func (s *Store) claim(ctx context.Context, c middleware.Claim) (row middleware.Row, won bool, err error) {

@@ -70,14 +70,10 @@ func (s *Store) Claim(ctx context.Context, c middleware.Claim) (row middleware.R
 	row, won, err = s.claim(ctx, n)
 	*n = claiming{}
 	s.f.spare.Put(n)
-	if err == nil {
-		return row, won, nil
+	if err != nil {
+		return middleware.Row{}, false, s.f.wrap("claiming an operation in", err)
 	}
-	nothing := registry.HasNoEffect(err)
-	if err = s.f.wrap("claiming an operation in", err); nothing {
-		err = registry.NoEffect(err)
-	}
-	return middleware.Row{}, false, err
+	return row, won, nil
 }
 
 func (s *Store) claim(ctx context.Context, n *claiming) (row middleware.Row, won bool, err error) {

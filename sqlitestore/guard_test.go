@@ -352,3 +352,24 @@ func TestCloseBetweenAClaimAndItsHandlerWaitsForIt(t *testing.T) {
 		t.Errorf("told %s after %d runs", got, runs)
 	}
 }
+
+func TestCallsOfAClosedStoreLeaveNothingOpen(t *testing.T) {
+	s, err := sqlitestore.Open(filepath.Join(t.TempDir(), "once.db"), nil)
+	check(t, err)
+	r := registry.New()
+	registry.Add(r, registry.Tool[payment, string]{Name: "pay", Effect: registry.NonIdempotentWrite, Run: func(context.Context, payment) (string, error) {
+		t.Error("it was run")
+		return "", nil
+	}})
+	h := r.Handler(middleware.Once(s, nil))
+	check(t, s.Close())
+	for turn := range 3 {
+		c := &registry.Call{Run: registry.Run{ID: "run"}, Turn: turn + 1, Tool: "pay", Arguments: `{"order":"7","cents":1,"currency":"EUR"}`}
+		if _, err := h(t.Context(), c); !errors.Is(err, sqlitestore.ErrClosed) {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	check(t, s.Handlers().Wait(ended))
+}
