@@ -254,3 +254,40 @@ func TestAResultIsSavedThoughTheLedgerPanicsOnItsCaller(t *testing.T) {
 		}
 	})
 }
+
+// hasty is a ledger of which somebody in this process has met each operation before its claimer hears that it is claimed.
+type hasty struct {
+	*middleware.MemoryLedger
+	met []*middleware.Held
+}
+
+func (l *hasty) Claim(ctx context.Context, c middleware.Claim) (middleware.Row, bool, error) {
+	row, won, err := l.MemoryLedger.Claim(ctx, c)
+	if won {
+		l.met = append(l.met, l.Handlers().Open(row.Operation))
+	}
+	return row, won, err
+}
+
+func TestAHandlerIsKnownToRunThoughItsOperationWasMetBefore(t *testing.T) {
+	w := newWorld(t)
+	l := &hasty{MemoryLedger: middleware.Memory()}
+	var running bool
+	w.run = func(context.Context, refundInput) (refund, error) {
+		running = l.Handlers().Running(only(t, l.MemoryLedger).Operation)
+		return refund{ID: "re_1"}, nil
+	}
+	want(t, ask(t, w.handler(l, nil), at(1, 0, "issue_refund", r7)), registry.Executed)
+	if !running {
+		t.Error("the handler was not known to run")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := l.Handlers().Wait(ended); err == nil {
+		t.Error("the work of who has met it is forgotten")
+	}
+	l.met[0].End()
+	if err := l.Handlers().Wait(ended); err != nil {
+		t.Error(err)
+	}
+}

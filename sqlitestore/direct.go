@@ -52,6 +52,7 @@ func (d *direct) bind(args []any) error {
 
 // run has f run a statement.
 func (d *direct) run(x *tx, query string, args []any, f func(driver.Stmt) error) error {
+	defer func() { clear(d.args) }() // they hold what users wrote
 	if err := d.bind(args); err != nil {
 		return err
 	}

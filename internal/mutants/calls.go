@@ -24,6 +24,16 @@ var guardCalls = []mutant{
 		caught: guard + "TestANewCallIsClaimedWithoutALookAndAfterARepeatOthersAreLookedFor",
 	},
 	{
+		name: "guard: a claim whose answer was lost is waited for", breaks: "The answer to the claim is lost: the call waits for a handler that nobody starts.",
+		file: hopes, old: " || row.Token == claim.Token", new: "",
+		caught: guard + "TestAClaimThatSeemedToFailIsFreedAndNeverRun",
+	},
+	{
+		name: "guard: who has met an operation before its claimer is forgotten", breaks: "Close does not wait for a result that is still being stored.",
+		file: "middleware/handlers.go", old: "other.held = append(other.held, p)", new: "p.h.open[operation] = e",
+		caught: guard + "TestAHandlerIsKnownToRunThoughItsOperationWasMetBefore",
+	},
+	{
 		name: "guard: a caller that has left saves the result", breaks: "The user closes the browser, and the run hears of a result and goes on.",
 		file: callers, old: " || a.waits.Err() != nil", new: "",
 		caught: guard + "TestACallerThatHasLeftSavesNothing",
