@@ -362,7 +362,7 @@ func (g *guard) claim(ctx context.Context, v *visit, claim Claim) (registry.Resu
 			g.dropClaim(context.WithoutCancel(ctx), claim, held)
 		}
 		g.timed(ctx, c, "claim", began, err)
-		return registry.Result{}, false, fmt.Errorf("middleware: claiming an operation of %s: %w: the tool was not run", c.Tool, err)
+		return registry.Result{}, false, fmt.Errorf("middleware: claiming an operation of %s: %w: this call has not run the tool", c.Tool, err)
 	}
 	if !won {
 		held.End()
