@@ -42,8 +42,8 @@ var (
 	ErrAsync = errors.New("synchronous_commit is off, so commits may be lost: ALTER ROLE … SET synchronous_commit = on, or set Options.AllowAsyncCommit")
 	// ErrSettings: a setting of the database or the user changes what statements mean.
 	ErrSettings = errors.New("a setting is in the way")
-	// ErrRunning: Close has waited for Options.Drain, and handlers still run.
-	ErrRunning = errors.New("handlers still run: it stays open until they have returned")
+	// ErrRunning: Close has waited for Options.Drain, and handlers still run or what they came to is not stored yet.
+	ErrRunning = errors.New("handlers still run, or could not store yet what they came to: it stays open until they have; what is not stored when the process ends is unclear")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )

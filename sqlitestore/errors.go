@@ -30,8 +30,8 @@ var (
 	ErrNetwork = errors.New("move the file to a local disk, or set Options.AllowNetwork if only one host ever opens it")
 	// ErrBusy: somebody else held the write lock for longer than Options.WriteTimeout.
 	ErrBusy = errors.New("another process has held the write lock too long: look for a program that keeps a transaction open")
-	// ErrRunning: Close has waited for Options.Drain, and handlers still run.
-	ErrRunning = errors.New("handlers still run: it stays open until they have returned")
+	// ErrRunning: Close has waited for Options.Drain, and handlers still run or what they came to is not stored yet.
+	ErrRunning = errors.New("handlers still run, or could not store yet what they came to: it stays open until they have; what is not stored when the process ends is unclear")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 	// ErrUnsupported: the program was built in a way that leaves SQLite or file locks out.
